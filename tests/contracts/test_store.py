@@ -206,10 +206,11 @@ def test_cycles_are_returned_in_order(store: Store) -> None:
     for number in (2, 1, 3):
         store.record_cycle(cycle(number))
 
-    assert store.cycles() == (cycle(2), cycle(1), cycle(3))
+    assert list(store.cycles()) == [cycle(2), cycle(1), cycle(3)]
 
 
-def test_cycles_beyond_maximum_are_dropped(store: Store) -> None:
+def test_cycles_beyond_maximum_are_dropped() -> None:
+    store = MemoryStore()
     for number in range(MAX_CYCLES + 2):
         store.record_cycle(cycle(number))
 

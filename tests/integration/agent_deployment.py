@@ -129,7 +129,7 @@ class AgentDeployment:
     def states(self) -> dict[str, NodeState]:
         """Return the state of each node in the newest cycle."""
         with self._store_path() as store:
-            newest: Any = store.cycles()[-1].document
+            newest: Any = list(store.cycles())[-1].document
         seen = snapshot_from(newest["snapshot"], "the newest cycle")
         decided_about = exclude_unresponsive(seen, newest["memory"]["requests"])
         return {name: node.state for name, node in decided_about.nodes.items()}

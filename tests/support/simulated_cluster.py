@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
@@ -328,10 +328,10 @@ class InterceptedPorts:
         with self._interceptor("note cycle"):
             self._store.record_cycle(cycle)
 
-    def cycles(self) -> tuple[CycleRecord, ...]:
+    def cycles(self) -> Iterator[CycleRecord]:
         """Forward the call."""
         with self._interceptor("cycles"):
-            return self._store.cycles()
+            yield from self._store.cycles()
 
     def recent(self, since: datetime) -> tuple[StepRecord, ...]:
         """Forward the call."""

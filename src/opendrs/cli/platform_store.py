@@ -20,8 +20,14 @@ from opendrs.errors import ConfigurationError, StoreError
 from opendrs.escapes import repr_value
 from opendrs.model import Snapshot
 from opendrs.policies import Policy
-from opendrs.ports import Clock, CycleRecord, OperatorAction, Store
-from opendrs.store import Access, OperatorStore, PostgresqlStore, SqliteStore
+from opendrs.ports import Clock, OperatorAction, Store
+from opendrs.store import (
+    Access,
+    OperatorStore,
+    PostgresqlStore,
+    Retention,
+    SqliteStore,
+)
 from opendrs.transport.secrets import given_sources, read_located_secret
 
 OWNER_KEY = "platform"  # the key in the store for the name of its platform
@@ -106,8 +112,11 @@ def load_entry(name: str, settings: Settings, key: str) -> Mapping[str, object] 
         return store.load(key)
 
 
-def recorded_cycles(name: str, settings: Settings) -> tuple[CycleRecord, ...]:
-    """Return the recorded cycles of the platform *name*, oldest first.
+@contextmanager
+def open_record(
+    name: str, settings: Settings
+) -> Iterator[SqliteStore | PostgresqlStore | None]:
+    """Yield the store of the platform *name* for reading; None if it has none yet.
 
     Raises:
         UnknownPlatformError: The platform is not configured.
@@ -116,10 +125,11 @@ def recorded_cycles(name: str, settings: Settings) -> tuple[CycleRecord, ...]:
     """
     settings.connection(name)
     if not _may_exist(settings, name):
-        return ()
+        yield None
+        return
     with _database(settings, name, Access.READ) as store:
         store_owner(store, name)
-        return store.cycles()
+        yield store
 
 
 def _may_exist(settings: Settings, name: str) -> bool:
@@ -140,8 +150,14 @@ def _database(
         ConfigurationError: The password of the database cannot be read.
     """
     store = settings.store
+    retention = (
+        Retention()
+        if store is None
+        else Retention(seconds=store.retention, input_cycles=store.input_cycles)
+    )
     if store is None or store.url is None:
-        return SqliteStore(settings.store_path(name), access)
+        path = settings.store_path(name)
+        return SqliteStore(path, access, retention=retention)
     password = None
     if given_sources(store, "password"):
         password = read_located_secret("[store] ", "password", store)
@@ -151,6 +167,7 @@ def _database(
         password=password,
         access=access,
         lease_time=store.lease_time,
+        retention=retention,
     )
 
 

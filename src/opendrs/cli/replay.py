@@ -9,13 +9,12 @@ import click
 
 from opendrs.cli.console import add_row, console, create_table, print_json
 from opendrs.cli.options import JSON, IntegerRange, config_option, format_option
-from opendrs.cli.platform_store import recorded_cycles
+from opendrs.cli.platform_store import open_record
 from opendrs.cli.sources import load_settings
 from opendrs.controller import ReplayedDecision, replay
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.escapes import repr_value
 from opendrs.model import format_count
-from opendrs.ports import CycleRecord
 
 DIFFERENT = 1
 
@@ -29,7 +28,7 @@ DIFFERENT = 1
     "--last",
     type=IntegerRange(1),
     metavar="NUMBER",
-    help="Only the newest NUMBER cycles (default: all recorded ones).",
+    help="Only the newest NUMBER cycles (default: all with inputs).",
 )
 @config_option
 @format_option
@@ -57,26 +56,19 @@ def command(
     Exit status: 0 all decisions are the same, 1 one differs, 2 invalid input, 3 the
     database cannot be read, or a record cannot be replayed.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
-    cycles = recorded_cycles(platform, load_settings(config))
-    replayed = [replay(cycle) for cycle in _selected(cycles, run, last)]
+    with open_record(platform, load_settings(config)) as store:
+        cycles = () if store is None else store.cycles(run=run, last=last)
+        replayed = [replay(cycle) for cycle in cycles]
+    if run is not None and not replayed:
+        raise ConfigurationError(
+            f"--run: no recorded cycle with its inputs: {repr_value(run)}",
+            code=DiagnosticCode.UNKNOWN_NAME,
+        )
     if output_format == JSON:
         print_json([_document(each) for each in replayed])
     else:
         _print(replayed)
     return 0 if all(each.is_same for each in replayed) else DIFFERENT
-
-
-def _selected(
-    cycles: Sequence[CycleRecord], run: str | None, last: int | None
-) -> Sequence[CycleRecord]:
-    if run is not None:
-        cycles = [cycle for cycle in cycles if cycle.run == run]
-        if not cycles:
-            raise ConfigurationError(
-                f"--run: no recorded cycle: {repr_value(run)}",
-                code=DiagnosticCode.UNKNOWN_NAME,
-            )
-    return cycles if last is None else cycles[-last:]
 
 
 def _print(replayed: Sequence[ReplayedDecision]) -> None:

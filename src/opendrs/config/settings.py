@@ -124,6 +124,8 @@ _HTTPS = re.compile(r"https://[^\s/?#@]+/?")  # without path and password
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,254}")
 
 
+MIN_RETENTION, MAX_RETENTION = 3_600.0, 3_650 * 86_400.0  # seconds
+MAX_INPUT_CYCLES = 1_000_000
 MIN_LEASE_TIME, MAX_LEASE_TIME = 3.0, 3_600.0  # seconds
 
 
@@ -164,6 +166,9 @@ class StoreSettings:
         password: The password; better in one of the places before.
         lease_time: Seconds until another controller takes over from one that stopped
             without notice; only with `url`.
+        retention: Seconds for which the decisions of cycles are kept.
+        input_cycles: Number of the newest cycles that all keep their inputs, so that
+            they can be replayed.
 
     Raises:
         InvalidSettingError: A value is invalid; with all problems.
@@ -176,6 +181,8 @@ class StoreSettings:
     password_keyring: str | None = None
     password: str | None = field(default=None, repr=False)
     lease_time: Seconds = 30.0
+    retention: Seconds = 30 * 86_400.0
+    input_cycles: int = 360
 
     def __post_init__(self) -> None:
         if self.path is None and self.url is None:
@@ -195,6 +202,16 @@ class StoreSettings:
             problems.append(
                 f"lease_time: expected {MIN_LEASE_TIME:g} to {MAX_LEASE_TIME:g} "
                 f"seconds, found {self.lease_time:g}"
+            )
+        if not MIN_RETENTION <= self.retention <= MAX_RETENTION:
+            problems.append(
+                f"retention: expected {MIN_RETENTION:g} to {MAX_RETENTION:g} seconds, "
+                f"got {self.retention:g}"
+            )
+        if not 1 <= self.input_cycles <= MAX_INPUT_CYCLES:
+            problems.append(
+                f"input_cycles: expected 1 to {MAX_INPUT_CYCLES} cycles, "
+                f"got {self.input_cycles}"
             )
         if problems:
             raise InvalidSettingError(*problems)

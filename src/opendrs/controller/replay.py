@@ -71,11 +71,21 @@ def replay(cycle: CycleRecord) -> ReplayedDecision:
 
 def _policy(name: str, settings: Mapping[str, Any]) -> Policy[Any]:
     """Return the policy with the recorded settings; None stands for no setting."""
-    values = {key: value for key, value in settings.items() if value is not None}
-    limits = TableBinder(Limits, _without_none(values.pop("limits")))
+    values = _without_none(settings)
+    del values["limits"]
+    return build_policy(name, values, recorded_limits(settings))
+
+
+def recorded_limits(settings: Mapping[str, Any]) -> Limits:
+    """Return the limits in the recorded settings of a policy.
+
+    Raises:
+        LookupError, ValueError: They are missing or invalid.
+    """
+    limits = TableBinder(Limits, _without_none(settings["limits"]))
     if limits.value is None:
         raise ValueError(f"limits: {limits.diagnostics[0]}")
-    return build_policy(name, values, limits.value)
+    return limits.value
 
 
 def _without_none(table: Mapping[str, Any]) -> dict[str, Any]:

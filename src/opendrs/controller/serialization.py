@@ -10,8 +10,17 @@ from typing import Any
 
 from opendrs.arrays import skipped_by_reason
 from opendrs.config import snapshot_document
-from opendrs.model import ACTION_KINDS, Action, PowerOff, PowerOn, Snapshot, Step
+from opendrs.model import (
+    ACTION_KINDS,
+    Action,
+    Limits,
+    PowerOff,
+    PowerOn,
+    Snapshot,
+    Step,
+)
 from opendrs.optimizer import Portion
+from opendrs.planning import ASSUMED_BANDWIDTH, estimate_duration
 from opendrs.policies import Decision, Policy
 from opendrs.ports import CycleRecord
 from opendrs.rules import Violation, violation_change
@@ -93,7 +102,8 @@ def cycle_record(  # noqa: PLR0913 - the inputs and the result of a decision
 ) -> CycleRecord:
     """Return the record of a cycle.
 
-    It contains the settings, memory and snapshot that reproduce the decision.
+    It contains the settings, memory and snapshot that reproduce the decision, and the
+    estimated durations of the steps.
 
     Args:
         run: Name of the execution of the plan.
@@ -114,8 +124,21 @@ def cycle_record(  # noqa: PLR0913 - the inputs and the result of a decision
             "decision": plain(plan_document(policy.name, decision, snapshot)),
             **({"search": plain(list(search))} if search else {}),
             **({"repair_first": True} if decision.repair_first else {}),
+            **_estimates(decision, snapshot, policy.limits),
         },
     )
+
+
+def _estimates(
+    decision: Decision[Any], snapshot: Snapshot, limits: Limits
+) -> dict[str, object]:
+    """Return the estimated seconds of each step alone, for `history`."""
+    bandwidth = limits.bandwidth or ASSUMED_BANDWIDTH
+    seconds = {
+        str(step.id): estimate_duration(step.action, snapshot, bandwidth).seconds
+        for step in decision.plan.steps
+    }
+    return {"estimates": seconds} if seconds else {}
 
 
 def plain(value: object) -> Any:  # noqa: ANN401 - any JSON value

@@ -1,6 +1,7 @@
 """Sequencing of moves into a plan that is safe in every interleaving; schedules."""
 
 from opendrs.planning.migration_duration import Certainty as Certainty
+from opendrs.planning.migration_duration import estimate_duration as estimate_duration
 from opendrs.planning.moves import DetourBudget as DetourBudget
 from opendrs.planning.moves import GroupMove as GroupMove
 from opendrs.planning.moves import NodePowerAction as NodePowerAction

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -140,7 +140,10 @@ class Store(Protocol):
         """Return the records of *run*, the oldest first."""
 
     def record_cycle(self, cycle: CycleRecord) -> None:
-        """Store the record of a cycle; the oldest records are deleted."""
+        """Store the record of a cycle; old records are reduced and deleted."""
 
-    def cycles(self) -> tuple[CycleRecord, ...]:
-        """Return the stored records of cycles, the oldest first."""
+    def cycles(self) -> Iterator[CycleRecord]:
+        """Yield the records of cycles that are stored in full, the oldest first.
+
+        Each is read when it is needed: a record may occupy 100 MiB.
+        """

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Any, TypeVar
 
@@ -18,7 +17,6 @@ from sqlalchemy import (
     Table,
     Update,
     case,
-    delete,
     literal,
     or_,
     select,
@@ -30,7 +28,10 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from opendrs.errors import StoreError
 from opendrs.escapes import escape_line
 from opendrs.model import (
+    Action,
     DamagedRecordError,
+    PowerOff,
+    PowerOn,
     StepId,
     action_as_text,
     action_from_text,
@@ -38,12 +39,19 @@ from opendrs.model import (
     load_as_text,
     load_from_text,
     require_type,
-    time_from_text,
     value_as_text,
     value_from_text,
 )
 from opendrs.ports import CycleRecord, Outcome, StepRecord, TaskId
-from opendrs.store.memory import MAX_CYCLES
+from opendrs.store.cycle_records import (
+    DEFAULT_RETENTION,
+    Base,
+    CycleReader,
+    Retention,
+    add_cycle,
+    compact,
+    cycles_with_inputs,
+)
 from opendrs.store.tables import (
     CYCLES,
     ENTRIES,
@@ -51,6 +59,7 @@ from opendrs.store.tables import (
     REQUESTS,
     STEPS,
     USAGE_HISTORIES,
+    time_from_column,
 )
 
 T = TypeVar("T")
@@ -77,10 +86,13 @@ class DatabaseStore:
 
     Args:
         name: Name of the database for error messages.
+        retention: Extent of the record of cycles.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, retention: Retention = DEFAULT_RETENTION) -> None:
         self._name = name
+        self._retention = retention
+        self._base: Base | None = None
         self._engine: Engine | None = None
 
     def require_lease(self) -> None:
@@ -143,20 +155,29 @@ class DatabaseStore:
         return self._records(_STEPS.where(STEPS.c.run == run))
 
     def record_cycle(self, cycle: CycleRecord) -> None:
-        """Add the record of a cycle; keep the newest `MAX_CYCLES`."""
-        row = {
-            "run": cycle.run,
-            "decided_at": cycle.decided_at,
-            "document": zlib.compress(value_as_text(cycle.document).encode()),
-        }
-        newest = select(CYCLES.c.id).order_by(CYCLES.c.id.desc()).limit(MAX_CYCLES)
+        """Add the record of a cycle; drop what the retention does not keep."""
         with self.transaction() as connection:
-            connection.execute(upsert(connection, CYCLES, [CYCLES.c.run]), row)
-            connection.execute(delete(CYCLES).where(CYCLES.c.id.not_in(newest)))
+            base = add_cycle(connection, cycle, self._base)
+            compact(connection, self._retention, cycle.decided_at, base)
+        self._base = base
 
-    def cycles(self) -> tuple[CycleRecord, ...]:
-        """Return the records of cycles, oldest first."""
-        return self.read(select(CYCLES).order_by(CYCLES.c.id), _cycle_from_row)
+    def cycles(
+        self, *, run: str | None = None, last: int | None = None
+    ) -> Iterator[CycleRecord]:
+        """Yield the records of cycles with inputs, oldest first, each when needed.
+
+        Args:
+            run: Only the cycle with this name.
+            last: Only so many of the newest ones.
+        """
+        reader = CycleReader()
+        with self.reading() as connection:
+            ids = cycles_with_inputs(connection, run, last)
+        for each in ids:
+            with self.reading() as connection:
+                record = reader.record(connection, each)
+            if record is not None:  # not dropped meanwhile
+                yield record
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -200,7 +221,7 @@ class DatabaseStore:
             return tuple(map(decode, rows))
 
     def _records(self, query: Select[Any]) -> tuple[StepRecord, ...]:
-        return self.read(query, _from_row)
+        return self.read(query, step_from_row)
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
@@ -258,17 +279,6 @@ def _correction(table: Table, limits: Mapping[str, datetime], now: datetime) -> 
     )
 
 
-def time_from_column(value: object) -> datetime:
-    """Return the time in a column: a timestamp, or the text of SQLite.
-
-    Raises:
-        DamagedRecordError: It is no time.
-    """
-    if isinstance(value, datetime):
-        return value.astimezone(UTC)
-    return time_from_text(value)  # type: ignore[arg-type]  # reports other types
-
-
 def _to_row(record: StepRecord) -> dict[str, object]:
     return {
         "run": record.run,
@@ -276,6 +286,7 @@ def _to_row(record: StepRecord) -> dict[str, object]:
         "action": action_as_text(record.action),
         "intended_at": record.intended_at,
         "task": record.task,
+        **_subjects(record.action),
         "ended_at": record.ended_at,
         "outcome": None if record.outcome is None else record.outcome.value,
         "detail": record.detail,
@@ -283,7 +294,19 @@ def _to_row(record: StepRecord) -> dict[str, object]:
     }
 
 
-def _from_row(row: Row[Any]) -> StepRecord:
+def _subjects(action: Action) -> dict[str, str | None]:
+    """Return the columns by which the history finds a step."""
+    if isinstance(action, PowerOn | PowerOff):
+        return {"guest": None, "source": None, "target": action.node}
+    return {"guest": action.guest, "source": action.source, "target": action.target}
+
+
+def step_from_row(row: Row[Any]) -> StepRecord:
+    """Return the record of a step.
+
+    Raises:
+        DamagedRecordError: The row is damaged.
+    """
     with decoding("a step", [row.run, row.step]):
         texts = row.run, row.step, row.detail, "" if row.task is None else row.task
         require_type(str, texts)
@@ -297,14 +320,4 @@ def _from_row(row: Row[Any]) -> StepRecord:
             outcome=None if row.outcome is None else Outcome(row.outcome),
             detail=row.detail,
             load=None if row.load is None else load_from_text(row.load),
-        )
-
-
-def _cycle_from_row(row: Row[Any]) -> CycleRecord:
-    with decoding("a cycle", row.run):
-        require_type(str, [row.run])
-        return CycleRecord(
-            run=row.run,
-            decided_at=time_from_column(row.decided_at),
-            document=value_from_text(zlib.decompress(row.document).decode()),
         )

@@ -59,7 +59,7 @@ def convert(
     Args:
         connection: A connection in a transaction.
         name: Name of the database for error messages.
-        create_tables: Function that creates the current tables.
+        create_tables: Function that creates the first tables that Alembic manages.
 
     Raises:
         StoreError: A newer version wrote the database, or it is not a store.

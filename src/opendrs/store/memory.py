@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -82,12 +82,11 @@ class MemoryStore:
         text = value_as_text(cycle.document)
         self._cycles.append((cycle.run, cycle.decided_at, text))
 
-    def cycles(self) -> tuple[CycleRecord, ...]:
-        """Return the records of cycles, oldest first."""
-        return tuple(
-            CycleRecord(run=run, decided_at=time, document=value_from_text(text))
-            for run, time, text in self._cycles
-        )
+    def cycles(self) -> Iterator[CycleRecord]:
+        """Yield the records of cycles, oldest first."""
+        for run, time, text in tuple(self._cycles):
+            document = value_from_text(text)
+            yield CycleRecord(run=run, decided_at=time, document=document)
 
     def _sorted_records(self) -> list[StepRecord]:
         return sorted(self._records.values(), key=lambda record: record.intended_at)

@@ -10,8 +10,8 @@ from sqlalchemy import Row, delete, insert, select
 
 from opendrs.model import decoding, require_type, value_as_text, value_from_text
 from opendrs.ports import OperatorAction
-from opendrs.store.database import DatabaseStore, time_from_column, upsert
-from opendrs.store.tables import ENTRIES, OPERATOR_ACTIONS
+from opendrs.store.database import DatabaseStore, upsert
+from opendrs.store.tables import ENTRIES, OPERATOR_ACTIONS, time_from_column
 
 OPERATOR_PREFIX = "operator/"  # of the keys that operators set
 

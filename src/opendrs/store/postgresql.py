@@ -11,6 +11,7 @@ from typing import Self
 from sqlalchemy import URL, Connection, Engine, create_engine, make_url, text
 
 from opendrs.errors import StoreError
+from opendrs.store.cycle_records import DEFAULT_RETENTION, Retention
 from opendrs.store.database import Access, DatabaseStore
 from opendrs.store.row_lease import LEASE_TIME, RowLease
 from opendrs.store.sqlite import empty_engine
@@ -34,12 +35,13 @@ class PostgresqlStore(DatabaseStore):
         password: Password of the user; None if none is needed.
         access: How the process uses the store; only `Access.CONTROL` needs the lease.
         lease_time: Seconds until the lease of a stopped process expires.
+        retention: Extent of the record of cycles.
 
     Attributes:
         lease: The lease; None if the store is not open, or needs none.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the address, the lease, and the retention
         self,
         url: str,
         platform: str,
@@ -47,9 +49,10 @@ class PostgresqlStore(DatabaseStore):
         password: str | None = None,
         access: Access = Access.CONTROL,
         lease_time: float = LEASE_TIME,
+        retention: Retention = DEFAULT_RETENTION,
     ) -> None:
         address = make_url(url)
-        super().__init__(address.render_as_string(hide_password=True))
+        super().__init__(address.render_as_string(hide_password=True), retention)
         self._url = address if password is None else address.set(password=password)
         self._platform = platform
         self._access = access

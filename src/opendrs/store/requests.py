@@ -31,8 +31,8 @@ from opendrs.model import (
     steps_from_text,
 )
 from opendrs.ports import RequestRecord, RequestState, UsageHistory
-from opendrs.store.database import DatabaseStore, time_from_column, upsert
-from opendrs.store.tables import REQUESTS, USAGE_HISTORIES
+from opendrs.store.database import DatabaseStore, upsert
+from opendrs.store.tables import REQUESTS, USAGE_HISTORIES, time_from_column
 
 _IS_OPEN = REQUESTS.c.state.in_(
     [state.value for state in RequestState if not state.closed]

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Engine, StaticPool, create_engine, event
 from opendrs.config import display_path
 from opendrs.errors import StoreError
 from opendrs.escapes import escape_line
+from opendrs.store.cycle_records import DEFAULT_RETENTION, Retention
 from opendrs.store.database import Access, DatabaseStore
 from opendrs.store.lease import Lease, open_private, require_readable
 from opendrs.store.upgrade import is_blank, is_current, upgrade_schema
@@ -34,10 +35,18 @@ class SqliteStore(DatabaseStore):
             the user. Symbolic links are rejected. None for a database in memory.
         access: How the process uses the file. To read an existing one, neither a lease
             nor permission to write is required.
+        retention: Extent of the record of cycles.
     """
 
-    def __init__(self, path: Path | None, access: Access = Access.CONTROL) -> None:
-        super().__init__("store in memory" if path is None else display_path(path))
+    def __init__(
+        self,
+        path: Path | None,
+        access: Access = Access.CONTROL,
+        *,
+        retention: Retention = DEFAULT_RETENTION,
+    ) -> None:
+        name = "store in memory" if path is None else display_path(path)
+        super().__init__(name, retention)
         self._path = path
         self._access = access
         self._lock = threading.RLock()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -24,7 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from opendrs.model import time_as_text
+from opendrs.model import time_as_text, time_from_text
 
 
 class UtcTime(TypeDecorator[datetime]):
@@ -49,6 +49,17 @@ class UtcTime(TypeDecorator[datetime]):
         return time_as_text(value)
 
 
+def time_from_column(value: object) -> datetime:
+    """Return the time in a column: a timestamp, or the text of SQLite.
+
+    Raises:
+        DamagedRecordError: It is no time.
+    """
+    if isinstance(value, datetime):
+        return value.astimezone(UTC)
+    return time_from_text(value)  # type: ignore[arg-type]  # reports other types
+
+
 METADATA = MetaData()
 _SERIAL = BigInteger().with_variant(Integer(), "sqlite")
 
@@ -71,9 +82,15 @@ STEPS = Table(
     Column("outcome", String),
     Column("detail", Text, nullable=False),
     Column("load", Text),
+    Column("guest", String),
+    Column("source", String),
+    Column("target", String),
     UniqueConstraint("run", "step", name="steps_of_run"),
     Index("steps_by_start", "intended_at"),
     Index("steps_by_end", "ended_at"),
+    Index("steps_by_guest", "guest"),
+    Index("steps_by_source", "source"),
+    Index("steps_by_target", "target"),
 )
 CYCLES = Table(
     "cycles",
@@ -81,8 +98,23 @@ CYCLES = Table(
     Column("id", _SERIAL, Identity(), primary_key=True),
     Column("run", String, nullable=False),
     Column("decided_at", UtcTime, nullable=False),
-    Column("document", LargeBinary, nullable=False),
+    Column("policy", String, nullable=False, server_default=""),
+    Column("reason", String, nullable=False, server_default=""),
+    Column("detail", Text, nullable=False, server_default=""),
+    Column("steps", Integer, nullable=False, server_default="0"),
+    Column("inputs", String, nullable=False, server_default="recent"),
     UniqueConstraint("run", name="cycle_of_run"),
+    Index("cycles_by_time", "decided_at"),
+    Index("cycles_by_inputs", "inputs", "id"),
+)
+CYCLE_PARTS = Table(
+    "cycle_parts",
+    METADATA,
+    Column("cycle", BigInteger, primary_key=True, autoincrement=False),
+    Column("part", String, primary_key=True),
+    Column("base", BigInteger),
+    Column("content", LargeBinary, nullable=False),
+    Index("cycle_parts_by_base", "base"),
 )
 REQUESTS = Table(
     "requests",

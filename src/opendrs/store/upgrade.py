@@ -49,9 +49,8 @@ def upgrade_schema(connection: Connection, name: str) -> None:
             f"{REVISION}, got version {revision}; update opendrs"
         )
     if revision is None and not is_blank(connection):
-        former_versions.convert(connection, name, lambda: _migrate(connection))
-    else:
-        _migrate(connection)
+        former_versions.convert(connection, name, lambda: _migrate(connection, "0001"))
+    _migrate(connection, REVISION)
     former_versions.set_version(connection)
 
 
@@ -63,11 +62,11 @@ def _revision(connection: Connection) -> str | None:
     return None if row is None else str(row[0])
 
 
-def _migrate(connection: Connection) -> None:
+def _migrate(connection: Connection, revision: str) -> None:
     # Imported here: it takes half a second, and most starts need no migration.
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
 
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", "opendrs.store:migrations")
-    command.upgrade(config, "head")
+    command.upgrade(config, revision)

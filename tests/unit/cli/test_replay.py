@@ -66,11 +66,16 @@ def test_different_decision_is_shown(
 ) -> None:
     opendrs(*words("run", "--once"))
     with closing(sqlite3.connect(path)) as database, database:
-        ((stored,),) = database.execute("SELECT document FROM cycles").fetchall()
-        document = json.loads(zlib.decompress(stored))
-        document["decision"]["detail"] = "another"
-        changed = zlib.compress(json.dumps(document).encode())
-        database.execute("UPDATE cycles SET document = ?", (changed,))
+        part = "part = 'decision'"
+        ((stored,),) = database.execute(
+            f"SELECT content FROM cycle_parts WHERE {part}"  # noqa: S608 - our own
+        ).fetchall()
+        decision = {**json.loads(zlib.decompress(stored)), "detail": "another"}
+        changed = zlib.compress(json.dumps(decision).encode())
+        database.execute(
+            f"UPDATE cycle_parts SET content = ? WHERE {part}",  # noqa: S608 - our own
+            (changed,),
+        )
 
     result = opendrs(*words("replay"))
 

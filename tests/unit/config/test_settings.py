@@ -137,6 +137,32 @@ def test_store_path_is_read(read: Read, tmp_path: Path) -> None:
     assert settings.store_path("lab") == tmp_path / "records/lab.sqlite"
 
 
+def test_retention_of_store_is_read(read: Read) -> None:
+    default = read('[store]\npath = "a"\n').store
+    changed = read(
+        '[store]\npath = "a"\nretention = "2 d"\ninput_cycles = 1440\n'
+    ).store
+
+    assert default is not None
+    assert changed is not None
+    assert (default.retention, default.input_cycles) == (30 * 86_400.0, 360)
+    assert (changed.retention, changed.input_cycles) == (2 * 86_400.0, 1440)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "retention = 60",
+        'retention = "9999 d"',
+        "input_cycles = 0",
+        "input_cycles = 0.5",
+    ],
+)
+def test_invalid_retention_is_an_error(read: Read, line: str) -> None:
+    with pytest.raises(ConfigurationError, match=line.split(maxsplit=1)[0]):
+        read(f'[store]\npath = "a"\n{line}\n')
+
+
 def test_store_path_defaults_to_state_directory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -133,7 +133,7 @@ def test_open_breaker_prevents_execution_until_reset() -> None:
     setup.controller.run_forever()
 
     assert setup.simulation.observer.finished == []
-    assert len(store.cycles()) == 3
+    assert len(list(store.cycles())) == 3
 
 
 def test_jobs_of_nodes_are_logged_when_they_change(

@@ -46,7 +46,7 @@ def recorded(
             decision=evaluation.decision,
         )
     )
-    return kept.cycles()[-1]
+    return list(kept.cycles())[-1]
 
 
 @pytest.mark.parametrize("name", BUILT_IN_POLICIES)

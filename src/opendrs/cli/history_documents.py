@@ -1,0 +1,105 @@
+"""Entries of the history as plain values: cycles, plans and moves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from opendrs.controller.serialization import action_document
+from opendrs.model import time_as_text
+from opendrs.ports import StepRecord
+from opendrs.store import CycleSummary, History
+
+Entry = dict[str, Any]
+
+
+def cycle_entry(cycle: CycleSummary) -> Entry:
+    """Return a cycle: its decision with the code of the reason."""
+    return {
+        "run": cycle.run,
+        "decided_at": time_as_text(cycle.decided_at),
+        "policy": cycle.policy,
+        "reason": cycle.reason,
+        "detail": cycle.detail,
+        "steps": cycle.steps,
+        "inputs": cycle.inputs,
+    }
+
+
+def plan_entry(history: History, cycle: CycleSummary) -> Entry:
+    """Return a cycle with the steps of its plan and their outcomes.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    decision = history.decision(cycle)
+    records = {str(each.step): each for each in history.records_of(cycle.run)}
+    steps = [
+        {**step, "outcome": None, "outcome_detail": ""}
+        | _outcome(records.get(step["id"]))
+        for step in decision.get("steps", ())
+    ]
+    metrics = {name: decision.get(name, {}) for name in ("before", "after")}
+    return {**cycle_entry(cycle), "metrics": metrics, "steps": steps}
+
+
+def _outcome(record: StepRecord | None) -> Entry:
+    if record is None:
+        return {}
+    outcome = "in-progress" if record.outcome is None else record.outcome.value
+    return {"outcome": outcome, "outcome_detail": record.detail}
+
+
+def move_entry(history: History, record: StepRecord) -> Entry:
+    """Return a started step: its predicted and its real duration, and the loads.
+
+    The loads are those of the cycle that decided it, and of the first cycle after it;
+    None if a cycle has not kept its inputs, or has not been yet.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    action = action_document(record.action)
+    decided = history.cycle_of(record.run)
+    predicted = None
+    if decided is not None:
+        predicted = history.estimates(decided).get(str(record.step))
+    after = None
+    if record.ended_at is not None:
+        after = history.next_with_inputs(record.ended_at)
+    ended = record.ended_at
+    seconds = None if ended is None else (ended - record.intended_at).total_seconds()
+    return {
+        "run": record.run,
+        "step": record.step,
+        **action,
+        "intended_at": time_as_text(record.intended_at),
+        "ended_at": None if ended is None else time_as_text(ended),
+        "outcome": None if record.outcome is None else record.outcome.value,
+        "detail": record.detail,
+        "predicted_seconds": predicted,
+        "seconds": seconds,
+        "load": {
+            "before": _loads(history, decided, action),
+            "after": _loads(history, after, action),
+        },
+    }
+
+
+def _loads(history: History, cycle: CycleSummary | None, action: Entry) -> Entry:
+    """Return the loads of the source and the target in *cycle*."""
+    nodes = {} if cycle is None else history.nodes(cycle)
+    return {end: _load(nodes.get(action[end])) for end in ("source", "target")}
+
+
+def _load(node: Mapping[str, Any] | None) -> Entry | None:
+    """Return the used shares of a node; None for what is not known."""
+    if node is None:
+        return None
+    usage, capacity = node.get("usage", {}), node["capacity"]
+    return {
+        name: usage[name] / capacity[name]
+        if name in usage and capacity.get(name)
+        else None
+        for name in ("cpu", "memory")
+    }

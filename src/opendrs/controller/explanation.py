@@ -1,0 +1,226 @@
+"""Explanations of a recorded decision: why a move, why not, why nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from opendrs.config.snapshot_reading import snapshot_from
+from opendrs.controller.replay import recorded_limits
+from opendrs.errors import ConfigurationError, StoreError
+from opendrs.model import (
+    Guest,
+    GuestId,
+    Limits,
+    NodeId,
+    Snapshot,
+    TagExclusion,
+    format_count,
+)
+from opendrs.ports import CycleRecord
+from opendrs.rules import FeasibilityChecker, compile_rules
+
+MAX_REJECTIONS = 3  # reasons why nodes are infeasible that are listed
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Explanation of a part of a recorded decision.
+
+    Attributes:
+        subject: The cycle, step, guest or node.
+        code: Code of a decision reason or skip reason; `planned`, `not-chosen` or
+            `no-feasible-node` for a guest; `node` for a node.
+        answer: The answer as one sentence.
+        details: Further facts, one per line.
+    """
+
+    subject: str
+    code: str
+    answer: str
+    details: tuple[str, ...] = ()
+
+
+def explain(record: CycleRecord, subject: str | None) -> Explanation | None:
+    """Return why *record* decides as it does about *subject*; None if unknown.
+
+    Args:
+        record: A cycle with its inputs.
+        subject: A guest, a node, or a step of its plan; None for the decision.
+
+    Raises:
+        StoreError: The record is damaged.
+    """
+    try:
+        document: Mapping[str, Any] = record.document
+        decision = document["decision"]
+        if subject is None or subject == record.run:
+            return explain_decision(record.run, decision)
+        if subject in document["snapshot"]["guests"]:
+            return _explain_guest(document, GuestId(subject), record.run)
+        if subject in document["snapshot"]["nodes"]:
+            return _explain_node(document, subject)
+        for step in decision["steps"]:
+            if step["id"] == subject:
+                return _explain_step(decision, step)
+    except (ConfigurationError, LookupError, TypeError, ValueError) as error:
+        raise StoreError(
+            f"store: cycle {record.run}: cannot be explained: {error}"
+        ) from error
+    return None
+
+
+def explain_decision(run: str, decision: Mapping[str, Any]) -> Explanation:
+    """Return why *decision* has a plan, or none; its inputs are not needed."""
+    steps, reason = decision["steps"], decision["reason"]
+    planned = f"planned: {format_count(len(steps), 'step')}"
+    action = planned if steps else "nothing is planned"
+    answer = f"{action}: {reason}: {decision['detail']}".rstrip(": ")
+    return Explanation(run, reason, answer, tuple(_decision_details(decision)))
+
+
+def _decision_details(decision: Mapping[str, Any]) -> Iterator[str]:
+    yield f"policy: {decision['policy']}"
+    for name, before in decision["before"].items():
+        after = decision["after"].get(name, before)
+        yield f"{name}: {before:.4g} now, {after:.4g} after"
+    changed = decision.get("violations", {"before": [], "after": []})
+    yield f"violated rules: {len(changed['before'])} now, {len(changed['after'])} after"
+    for group in decision["skipped"]:
+        count = format_count(len(group["guests"]), "guest")
+        yield f"skipped: {group['reason']}: {count}"
+    yield from decision["notes"]
+
+
+def _explain_step(decision: Mapping[str, Any], step: Mapping[str, Any]) -> Explanation:
+    moved = step["guest"] or step["target"]
+    ends = f" from {step['source']} to {step['target']}" if step["guest"] else ""
+    answer = f"{step['kind']} of {moved}{ends}: {step['detail']}".rstrip(": ")
+    details = [f"decision: {decision['reason']}: {decision['detail']}".rstrip(": ")]
+    if step["depends_on"]:
+        details.append(f"starts after: {', '.join(step['depends_on'])}")
+    return Explanation(step["id"], decision["reason"], answer, tuple(details))
+
+
+def _explain_guest(
+    document: Mapping[str, Any], guest: GuestId, source: str
+) -> Explanation:
+    decision = document["decision"]
+    snapshot = snapshot_from(document["snapshot"], source)
+    limits = recorded_limits(document["settings"])
+    details = tuple(_guest_details(snapshot, snapshot.guests[guest]))
+    for step in decision["steps"]:
+        if step["guest"] == guest:
+            found = _explain_step(decision, step)
+            return Explanation(guest, "planned", found.answer, found.details + details)
+    for group in decision["skipped"]:
+        if guest in group["guests"]:
+            answer = f"{guest} is skipped: {group['reason']}: {group['detail']}"
+            return Explanation(guest, group["reason"], answer, details)
+    return _explain_unmoved(document, snapshot, limits, guest, details)
+
+
+def _explain_unmoved(
+    document: Mapping[str, Any],
+    snapshot: Snapshot,
+    limits: Limits,
+    guest: GuestId,
+    details: tuple[str, ...],
+) -> Explanation:
+    """Return why a guest that the policy did not skip is in no step."""
+    decision = document["decision"]
+    rules = compile_rules(snapshot)
+    checker = FeasibilityChecker(snapshot, rules, limits)
+    names = sorted(rules.together.get(guest, frozenset((guest,))))
+    group = [snapshot.guests[name] for name in names]
+    infeasible = checker.infeasible_nodes(group)
+    others = len(snapshot.nodes) - 1
+    feasible = others - len(infeasible)
+    counted = (
+        f"feasible nodes: {feasible} of {others} others",
+        *(
+            f"infeasible: {format_count(count, 'node')}, "
+            f"such as {node}: {infeasible[node]}"
+            for node, count in _examples(infeasible)
+        ),
+    )
+    if guest in rules.immovable:
+        answer = f"{guest} must not be migrated: {rules.immovable[guest]}"
+        return Explanation(guest, "immovable", answer, (*details, *counted))
+    if not feasible:
+        answer = f"{guest} stays: no other node is feasible for it"
+        return Explanation(guest, "no-feasible-node", answer, (*details, *counted))
+    reason = f"{decision['reason']}: {decision['detail']}".rstrip(": ")
+    cause = (
+        "the plan without it was the better one"
+        if decision["steps"]
+        else "nothing is planned"
+    )
+    answer = (
+        f"{guest} could move to {format_count(feasible, 'node')}, but {cause}: {reason}"
+    )
+    return Explanation(guest, "not-chosen", answer, (*details, *counted))
+
+
+def _examples(infeasible: Mapping[NodeId, str]) -> list[tuple[NodeId, int]]:
+    """Return one node of each frequent form of rejection, and how many have it."""
+    forms = {node: _form(detail) for node, detail in infeasible.items()}
+    counts = Counter(forms.values())
+    first = {form: node for node, form in reversed(forms.items())}
+    return [(first[form], count) for form, count in counts.most_common(MAX_REJECTIONS)]
+
+
+def _form(detail: str) -> str:
+    """Return *detail* without its numbers."""
+    return " ".join(
+        word for word in detail.split() if not any(sign.isdigit() for sign in word)
+    )
+
+
+def _guest_details(snapshot: Snapshot, guest: Guest) -> Iterator[str]:
+    yield f"on {guest.node}, {guest.state.value}, {guest.effective_mobility.value}"
+    if guest.mobility_detail:
+        yield f"mobility: {guest.mobility_detail}"
+    if guest.managed_by:
+        yield f"placed by: {guest.managed_by}"
+    if guest.lock:
+        yield f"locked by: {guest.lock}"
+    for rule in snapshot.rules:
+        if isinstance(rule, TagExclusion):
+            if rule.tags & guest.tags:
+                yield f"rule: {rule}"
+        elif guest.id in rule.guests:
+            yield f"rule: {rule}"
+
+
+def _explain_node(document: Mapping[str, Any], name: str) -> Explanation:
+    node = document["snapshot"]["nodes"][name]
+    guests = document["snapshot"]["guests"].values()
+    count = format_count(sum(guest["node"] == name for guest in guests), "guest")
+    steps = document["decision"]["steps"]
+    leave = sum(step["source"] == name for step in steps)
+    arrive = sum(step["target"] == name and bool(step["guest"]) for step in steps)
+    state = node.get("state", "unknown")
+    answer = f"{name} is {state}: {count}, {leave} leave, {arrive} arrive"
+    return Explanation(name, "node", answer, tuple(_node_details(document, name)))
+
+
+def _node_details(document: Mapping[str, Any], name: str) -> Iterator[str]:
+    decision = document["decision"]
+    node = document["snapshot"]["nodes"][name]
+    usage, capacity = node.get("usage", {}), node["capacity"]
+    for resource in ("cpu", "memory"):
+        if resource in usage and capacity.get(resource):
+            yield f"{resource}: {usage[resource] / capacity[resource]:.0%} used"
+        else:
+            yield f"{resource}: unknown"
+    yield f"decision: {decision['reason']}: {decision['detail']}".rstrip(": ")
+    for rule in document["snapshot"].get("rules", ()):
+        if name in rule.get("nodes", ()):
+            label = rule.get("name", f"{len(rule['guests'])} guests")
+            yield f"rule: {rule['kind']}: {label}"
+    for step in decision["steps"]:
+        if name in (step["source"], step["target"]):
+            yield f"{step['id']}: {_explain_step(decision, step).answer}"

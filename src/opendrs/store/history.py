@@ -1,0 +1,221 @@
+"""Reader of the history: cycles and started steps, newest first."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, or_, select
+
+from opendrs.model import decoding, require_type
+from opendrs.ports import CycleRecord, StepRecord
+from opendrs.store.cycle_records import DECISION, NODES, OTHER, CycleReader
+from opendrs.store.database import DatabaseStore, step_from_row
+from opendrs.store.tables import CYCLE_PARTS, CYCLES, STEPS, time_from_column
+
+MAX_SEARCHED = 5_000  # plans in which a guest or node is searched
+_NO_DECISION = zlib.compress(b"{}")
+_BLOCK = 200  # cycles read at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryFilter:
+    """Selection of entries of the history; None for no restriction.
+
+    Attributes:
+        since: Earliest time.
+        until: Latest time.
+        guest: Only moves of this guest.
+        node: Only moves from or to this node, or its power actions.
+    """
+
+    since: datetime | None = None
+    until: datetime | None = None
+    guest: str | None = None
+    node: str | None = None
+
+    @property
+    def names_subject(self) -> bool:
+        """Return True if only some guest or node is selected."""
+        return self.guest is not None or self.node is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleSummary:
+    """A cycle without its inputs.
+
+    Attributes:
+        id: Number of the cycle, which increases.
+        run: Name of the execution of its plan.
+        decided_at: Time of the decision.
+        policy: Name of the policy.
+        reason: Code of the reason.
+        detail: The reason as a sentence.
+        steps: Number of steps of its plan.
+        inputs: State of its inputs: `recent`, `kept` or `dropped`.
+    """
+
+    id: int
+    run: str
+    decided_at: datetime
+    policy: str
+    reason: str
+    detail: str
+    steps: int
+    inputs: str
+
+
+class History:
+    """History of a store. Each method may raise `StoreError`.
+
+    Args:
+        store: The store, open for reading.
+    """
+
+    def __init__(self, store: DatabaseStore) -> None:
+        self._store = store
+        self._reader = CycleReader()
+
+    def cycles(
+        self, chosen: HistoryFilter, *, with_plan: bool = False
+    ) -> Iterator[CycleSummary]:
+        """Yield the cycles of the selected time, newest first.
+
+        Args:
+            chosen: The selection. With a guest or node, only cycles whose plan
+                concerns it; the newest `MAX_SEARCHED` plans are searched.
+            with_plan: Only cycles with a plan.
+        """
+        query = select(CYCLES).where(*_between(CYCLES.c.decided_at, chosen))
+        if with_plan or chosen.names_subject:
+            query = query.where(CYCLES.c.steps > 0)
+        last: int | None = None
+        searched = 0
+        while not chosen.names_subject or searched < MAX_SEARCHED:
+            block = query if last is None else query.where(CYCLES.c.id < last)
+            ordered = block.order_by(CYCLES.c.id.desc()).limit(_BLOCK)
+            found = self._store.read(ordered, _summary)
+            searched += len(found)
+            yield from self._concerning(found, chosen)
+            if len(found) < _BLOCK:
+                return
+            last = found[-1].id
+
+    def steps(self, chosen: HistoryFilter, limit: int) -> tuple[StepRecord, ...]:
+        """Return the newest *limit* selected steps, newest first."""
+        query = select(STEPS).where(*_between(STEPS.c.intended_at, chosen))
+        if chosen.guest is not None:
+            query = query.where(STEPS.c.guest == chosen.guest)
+        if chosen.node is not None:
+            ends = STEPS.c.source == chosen.node, STEPS.c.target == chosen.node
+            query = query.where(or_(*ends))
+        newest = query.order_by(STEPS.c.intended_at.desc(), STEPS.c.id.desc())
+        return self._store.read(newest.limit(limit), step_from_row)
+
+    def records_of(self, run: str) -> tuple[StepRecord, ...]:
+        """Return the started steps of *run*, oldest first."""
+        return self._store.records_of(run)
+
+    def cycle_of(self, run: str) -> CycleSummary | None:
+        """Return the cycle with this run, or None."""
+        return self._first(select(CYCLES).where(CYCLES.c.run == run))
+
+    def newest(self, at: datetime | None = None) -> CycleSummary | None:
+        """Return the newest cycle, decided at or before *at* if given."""
+        query = select(CYCLES)
+        if at is not None:
+            query = query.where(CYCLES.c.decided_at <= at)
+        return self._first(query.order_by(CYCLES.c.id.desc()))
+
+    def next_with_inputs(self, time: datetime) -> CycleSummary | None:
+        """Return the first cycle after *time*, if it has its inputs."""
+        query = select(CYCLES).where(CYCLES.c.decided_at >= time)
+        found = self._first(query.order_by(CYCLES.c.decided_at, CYCLES.c.id))
+        return None if found is None or found.inputs == "dropped" else found
+
+    def decision(self, cycle: CycleSummary) -> dict[str, Any]:
+        """Return the decision of *cycle* as plain values; empty if none is stored."""
+        return self._part(cycle, DECISION)
+
+    def nodes(self, cycle: CycleSummary) -> dict[str, Any]:
+        """Return the nodes of *cycle* as plain values; empty if dropped."""
+        return self._part(cycle, NODES)
+
+    def estimates(self, cycle: CycleSummary) -> dict[str, Any]:
+        """Return the estimated seconds of the steps of *cycle*; empty if dropped."""
+        found = self._part(cycle, OTHER).get("estimates", {})
+        return found if isinstance(found, dict) else {}
+
+    def record(self, cycle: CycleSummary) -> CycleRecord | None:
+        """Return the complete record of *cycle*; None if its inputs are dropped."""
+        with self._store.reading() as connection:
+            return self._reader.record(connection, cycle.id)
+
+    def _concerning(
+        self, cycles: Sequence[CycleSummary], chosen: HistoryFilter
+    ) -> Iterator[CycleSummary]:
+        """Yield those of *cycles* whose plan concerns the guest and the node."""
+        if not chosen.names_subject:
+            yield from cycles
+            return
+        ids = [each.id for each in cycles]
+        found = CYCLE_PARTS.c.cycle.in_(ids), CYCLE_PARTS.c.part == DECISION
+        query = select(CYCLE_PARTS.c.cycle, CYCLE_PARTS.c.content).where(*found)
+        rows = self._store.read(query, lambda row: (row.cycle, row.content))
+        contents = dict(rows)
+        names = [each for each in (chosen.guest, chosen.node) if each is not None]
+        quoted = [json.dumps(name).encode() for name in names]
+        for each in cycles:
+            with decoding("a decision", each.run):
+                text = zlib.decompress(contents.get(each.id, _NO_DECISION))
+                if not all(name in text for name in quoted):
+                    continue
+                steps = json.loads(text).get("steps", ())
+            if any(_concerns(step, chosen) for step in steps):
+                yield each
+
+    def _part(self, cycle: CycleSummary, name: str) -> dict[str, Any]:
+        with self._store.reading() as connection:
+            return self._reader.part(connection, cycle.id, name) or {}
+
+    def _first(self, query: Select[Any]) -> CycleSummary | None:
+        found = self._store.read(query.limit(1), _summary)
+        return found[0] if found else None
+
+
+def _concerns(step: dict[str, Any], chosen: HistoryFilter) -> bool:
+    return chosen.guest in (None, step.get("guest")) and chosen.node in (
+        None,
+        step.get("source"),
+        step.get("target"),
+    )
+
+
+def _between(column: ColumnElement[Any], chosen: HistoryFilter) -> list[Any]:
+    limits = []
+    if chosen.since is not None:
+        limits.append(column >= chosen.since)
+    if chosen.until is not None:
+        limits.append(column <= chosen.until)
+    return [and_(*limits)] if limits else []
+
+
+def _summary(row: Any) -> CycleSummary:  # noqa: ANN401 - a row of any type
+    with decoding("a cycle", row.run):
+        texts = row.run, row.policy, row.reason, row.detail, row.inputs
+        require_type(str, texts)
+        require_type(int, [row.steps])
+        return CycleSummary(
+            id=row.id,
+            run=row.run,
+            decided_at=time_from_column(row.decided_at),
+            policy=row.policy,
+            reason=row.reason,
+            detail=row.detail,
+            steps=row.steps,
+            inputs=row.inputs,
+        )
