@@ -54,11 +54,21 @@ class Datacenter:
         bandwidth: Bytes per second on the link of one node.
         load_variation: Amplitude of a guest's load variation, as a fraction of its CPU
             usage, in [0, 0.5].
+        on_elapsed: Called with the start and the length, in seconds, of each period in
+            which no action begins or ends, before it passes; None to call nothing.
     """
 
     def __init__(
-        self, initial: Snapshot, *, seed: int, bandwidth: float, load_variation: float
+        self,
+        initial: Snapshot,
+        *,
+        seed: int,
+        bandwidth: float,
+        load_variation: float,
+        on_elapsed: Callable[[float, float], None] | None = None,
     ) -> None:
+        self._seed = seed
+        self._on_elapsed = on_elapsed
         self._elapsed = 0.0
         self._advancing = False
         self._bandwidth = bandwidth
@@ -103,14 +113,48 @@ class Datacenter:
             )
             for guest in self._guests.values()
         ]
-        received = {
-            move.guest: running.operation.received
-            for move, running in self._migrations()
-        }
+        received = self.received()
         nodes = [
             self._metrics.node(node, guests, received) for node in self._nodes.values()
         ]
         return self._metrics.snapshot(now, nodes, guests)
+
+    @property
+    def nodes(self) -> Mapping[NodeId, Node]:
+        """Return the nodes in their current states."""
+        return self._nodes
+
+    @property
+    def guests(self) -> Mapping[GuestId, Guest]:
+        """Return the guests on their current nodes."""
+        return self._guests
+
+    def received(self) -> dict[GuestId, int]:
+        """Return the bytes of each migrating guest that are on the target."""
+        return {
+            move.guest: running.operation.received
+            for move, running in self._migrations()
+        }
+
+    def update(
+        self, nodes: Mapping[NodeId, Node], guests: Mapping[GuestId, Guest]
+    ) -> None:
+        """Replace all nodes and guests, at the same time.
+
+        A migration that *guests* do not contain fails. The dirty rate of a guest is the
+        measured one, if there is one.
+        """
+        for move, _ in tuple(self._migrations()):
+            guest = guests.get(move.guest)
+            if guest is None or guest.migrating_to != move.target:
+                self.abort(move, f"{move.guest} is no longer being migrated")
+        self._nodes, self._guests = dict(nodes), dict(guests)
+        for guest in guests.values():
+            if guest.id not in self._behaviors:
+                self._behaviors[guest.id] = guest_behavior(guest, self._seed)
+            behavior, rate = self._behaviors[guest.id], guest.dirty_rate
+            if rate is not None and behavior.dirty_rate != rate:
+                self._behaviors[guest.id] = replace(behavior, dirty_rate=rate)
 
     def start(self, action: Action) -> None:
         """Start *action*.
@@ -183,6 +227,8 @@ class Datacenter:
         self._faults.append((self._elapsed + seconds, fault))
 
     def _run(self, seconds: float, until: float) -> None:
+        if self._on_elapsed is not None:
+            self._on_elapsed(self._elapsed, seconds)
         for running in self._running_actions():
             running.operation.run(seconds, self.bandwidth_of(running))
         elapsed = self._elapsed + seconds
