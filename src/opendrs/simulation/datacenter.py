@@ -69,6 +69,7 @@ class Datacenter:
     ) -> None:
         self._seed = seed
         self._on_elapsed = on_elapsed
+        self._changes = 0
         self._elapsed = 0.0
         self._advancing = False
         self._bandwidth = bandwidth
@@ -120,6 +121,11 @@ class Datacenter:
         return self._metrics.snapshot(now, nodes, guests)
 
     @property
+    def changes(self) -> int:
+        """Return the number of changes of nodes and guests since the start."""
+        return self._changes
+
+    @property
     def nodes(self) -> Mapping[NodeId, Node]:
         """Return the nodes in their current states."""
         return self._nodes
@@ -141,14 +147,19 @@ class Datacenter:
     ) -> None:
         """Replace all nodes and guests, at the same time.
 
-        A migration that *guests* do not contain fails. The dirty rate of a guest is the
-        measured one, if there is one.
+        A migration that *guests* do not contain fails, as do power actions of missing
+        nodes. The dirty rate of a guest is the measured one, if there is one.
         """
+        for running in self._running_actions():
+            action = running.action
+            if isinstance(action, PowerOn | PowerOff) and action.node not in nodes:
+                self.abort(action, f"{action.node} is no longer in the cluster")
         for move, _ in tuple(self._migrations()):
             guest = guests.get(move.guest)
             if guest is None or guest.migrating_to != move.target:
                 self.abort(move, f"{move.guest} is no longer being migrated")
         self._nodes, self._guests = dict(nodes), dict(guests)
+        self._changes += 1
         for guest in guests.values():
             if guest.id not in self._behaviors:
                 self._behaviors[guest.id] = guest_behavior(guest, self._seed)
@@ -182,6 +193,7 @@ class Datacenter:
         if running is None or not running.is_running:
             return
         running.end(TaskState.FAILED, detail)
+        self._changes += 1
         if isinstance(action, LiveMigration | ColdMigration):
             guest = self._guests[action.guest]
             self._guests[guest.id] = replace(guest, migrating_to=None)
@@ -192,6 +204,7 @@ class Datacenter:
 
     def fail_node(self, node: NodeId) -> None:
         """Fail *node* and the guests on it."""
+        self._changes += 1
         for running in self._actions_on(node):
             self.abort(running.action, f"{node} died")
         self._nodes[node] = replace(self._nodes[node], state=NodeState.OFFLINE)
@@ -266,6 +279,7 @@ class Datacenter:
                 self._complete(running.action)
 
     def _complete(self, action: Action) -> None:
+        self._changes += 1
         if isinstance(action, PowerOn | PowerOff):
             powered_on = isinstance(action, PowerOn)
             state = NodeState.ONLINE if powered_on else NodeState.OFFLINE
@@ -280,6 +294,7 @@ class Datacenter:
         self._guests[guest.id] = guest
 
     def _begin(self, action: Action) -> None:
+        self._changes += 1
         memory, behavior = None, None
         if isinstance(action, LiveMigration | ColdMigration):
             guest = replace(self._guests[action.guest], migrating_to=action.target)
