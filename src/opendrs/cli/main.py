@@ -45,6 +45,7 @@ COMMANDS = {
     "agent": "Run the agent of one host.",
     "run": "Run the controller: plan and migrate in cycles until stopped.",
     "replay": "Repeat recorded decisions and compare them.",
+    "backtest": "Run policies over recorded load, and compare the results.",
     "token": "Create a token for the agent of a node.",
     "record": "Write a snapshot or a history to a file.",
     "check": "Validate a file, or check a cluster for violated rules.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isnan
 
 import numpy as np
 
@@ -112,7 +113,7 @@ class PlacementMeter:
         """Return the means during each snapshot."""
         columns = [self.means(each) for each in ("highest", "imbalance", "contended")]
         return tuple(
-            SeriesPoint(*(None if value != value else value for value in row))
+            SeriesPoint(*(None if isnan(value) else value for value in row))
             for row in np.stack(columns, axis=1).tolist()
         )
 

@@ -209,7 +209,7 @@ class LoadRecord:
         guests = {
             guest.id: replace(
                 guest,
-                usage=Usage(_known(cpu), None if memory != memory else int(memory)),
+                usage=Usage(_known(cpu), None if np.isnan(memory) else int(memory)),
                 uptime=_known(age),
                 dirty_rate=_known(rate),
                 pressure=pressure,
