@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,11 +16,12 @@ if TYPE_CHECKING:  # matplotlib takes a second to import
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+DAY = 86_400  # seconds
 MAX_POINTS = 240  # points of one line; more snapshots are averaged
 REFERENCE_STYLES = {
-    RowKind.RECORDED: ("#999999", "-"),
-    RowKind.STATIC: ("#333333", "--"),
-    RowKind.BEST: ("#333333", ":"),
+    RowKind.RECORDED: ("#000000", "-"),
+    RowKind.STATIC: ("#000000", "--"),
+    RowKind.BEST: ("#000000", ":"),
 }
 REFERENCE_NAMES = {
     RowKind.RECORDED: "as recorded",
@@ -92,16 +94,19 @@ def _draw_lines(
     *,
     percent: bool,
 ) -> None:
-    """Draw *column* over time, averaged where snapshots are many."""
+    """Draw *column* over time, averaged where snapshots are many; gaps are open."""
     stride = -(-len(record) // MAX_POINTS)
-    days = np.array(record.offsets)[::stride] / 86_400
+    days = np.array(record.offsets)[::stride] / DAY
+    gaps = [(gap.start - record.times[0]).total_seconds() / DAY for gap in record.gaps]
+    gap_positions = np.searchsorted(days, gaps, side="right")
     for row in rows:
         name, line_color, line_style = _style(rows, row)
         values = [getattr(point, column) for point in row.series]
         known = np.array([np.nan if each is None else each for each in values])
+        means = _averaged(known, stride) * (100 if percent else 1)
         axes.plot(
-            days,
-            _averaged(known, stride) * (100 if percent else 1),
+            np.insert(days, gap_positions, gaps),
+            np.insert(means, gap_positions, np.nan),
             color=line_color,
             linestyle=line_style,
             linewidth=1.1,
@@ -138,28 +143,33 @@ def _draw_contention(axes: Axes, rows: Sequence[BacktestRow]) -> None:
     ]
     axes.set_yticks(positions, labels)
     axes.invert_yaxis()
+    axes.set_xlim(left=0)
     axes.set_title("contention: guest minutes on nodes over capacity")
 
 
 def _draw_cost(axes: Axes, rows: Sequence[BacktestRow]) -> None:
     """Draw the mean highest load over the transferred memory."""
+    names: defaultdict[tuple[float, float], list[str]] = defaultdict(list)
     for row in rows:
         load = row.metrics.highest_load_mean
         if row.kind is RowKind.BEST or row.gib is None or load is None:
             continue
         name, line_color, _ = _style(rows, row)
-        is_broken = row.metrics.rules_broken_at_end > 0
-        axes.plot(
-            row.gib, load * 100, marker="X" if is_broken else "o", color=line_color
-        )
+        marker = "X" if row.metrics.rules_broken_at_end else "o"
+        axes.plot(row.gib, load * 100, marker=marker, color=line_color)
+        names[round(row.gib, 1), round(load * 100, 1)].append(name)
+    for position, same in names.items():
         axes.annotate(
-            name,
-            (row.gib, load * 100),
-            xytext=(5, 4),
+            "\n".join(same),
+            position,
+            xytext=(6, 0),
             textcoords="offset points",
+            verticalalignment="center",
             fontsize=8,
         )
-    axes.margins(0.18)
+    axes.margins(x=0.35, y=0.18)
+    _, right = axes.get_xlim()
+    axes.set_xlim(-0.05 * right, right)
     axes.grid(color="#e5e5e5")
     axes.set_xlabel("memory migrated (GiB); X: strict rules broken at the end")
     axes.set_title("mean load of the most loaded node (%)")
