@@ -43,3 +43,17 @@ def recorded_snapshots(
         )
         snapshots.append(replace(snapshot, taken_at=NOON + timedelta(minutes=minute)))
     return snapshots
+
+
+def with_dirty_rate(snapshots: Iterable[Snapshot], rate: float) -> list[Snapshot]:
+    """Return *snapshots* with guests that write *rate* bytes of memory per second."""
+    return [
+        replace(
+            snapshot,
+            guests={
+                name: replace(guest, dirty_rate=rate)
+                for name, guest in snapshot.guests.items()
+            },
+        )
+        for snapshot in snapshots
+    ]

@@ -30,7 +30,7 @@ def expected_demand(
     resource: str,
 ) -> float | None:
     """Return the demand for *resource*, cpu or memory, on *node*; None if unknown."""
-    demand = getattr(recorded.nodes[node].usage, resource)
+    demand: float | None = getattr(recorded.nodes[node].usage, resource)
     if demand is None:
         return None
     for guest in recorded.guests.values():

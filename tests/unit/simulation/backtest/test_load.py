@@ -89,7 +89,7 @@ def test_unmeasured_guest_elsewhere_makes_the_load_unknown() -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_load_equals_that_of_plain_python(seed: int) -> None:
-    rng = random.Random(seed)
+    rng = random.Random(seed)  # noqa: S311 - no secret
     snapshot, placed = _random_placement(rng)
 
     found = load_of([_earlier(snapshot), snapshot], placed)
@@ -129,9 +129,9 @@ def _random_placement(rng: random.Random) -> tuple[Snapshot, Snapshot]:
         nodes[off] = replace(nodes[off], usage=Usage(), state=NodeState.OFFLINE)
     changed = {}
     for guest in snapshot.guests.values():
-        state = GuestState.STOPPED if rng.random() < 0.1 else guest.state
+        run_state = GuestState.STOPPED if rng.random() < 0.1 else guest.state
         usage = Usage(None, guest.usage.memory) if rng.random() < 0.05 else guest.usage
-        changed[guest.id] = replace(guest, state=state, usage=usage)
+        changed[guest.id] = replace(guest, state=run_state, usage=usage)
     recorded = replace(snapshot, nodes=nodes, guests=changed)
     placed = {}
     for guest in recorded.guests.values():
