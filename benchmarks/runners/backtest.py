@@ -57,7 +57,8 @@ def recorded_month(
     base = read_snapshot(CLUSTER)
     guests = sorted(base.guests)
     series = read_google2011(SERIES)
-    assert series.memory is not None
+    if series.memory is None:
+        raise SystemExit(f"{SERIES}: no memory series")
     stride = interval // SAMPLE
     per_day = DAY // interval
     shape = (len(series.names), per_day, stride)
@@ -88,7 +89,10 @@ def recorded_month(
 
 
 def _measured(base: Snapshot, usage: dict[str, Usage], taken_at: datetime) -> Snapshot:
-    """Return *base* with the usage of its guests, and of its nodes as their sum."""
+    """Return *base* with the usage of its guests, and of its nodes as their sum.
+
+    A node may demand more cores than it has: the series are demand.
+    """
     cpu = dict.fromkeys(base.nodes, 0.0)
     memory = dict.fromkeys(base.nodes, 0)
     guests = {}
@@ -102,7 +106,7 @@ def _measured(base: Snapshot, usage: dict[str, Usage], taken_at: datetime) -> Sn
     for node in base.nodes.values():
         total = node.capacity or Resources(1, 1)
         measured = Usage(
-            min(total.cpu, cpu[node.id] + HOST_CPU * total.cpu),
+            cpu[node.id] + HOST_CPU * total.cpu,
             memory[node.id] + int(HOST_MEMORY * total.memory),
         )
         nodes[node.id] = replace(node, usage=measured)
@@ -114,7 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--days", type=int, default=30)
     parser.add_argument("--interval", type=int, default=900)
-    parser.add_argument("--load", type=float, default=0.5)
+    parser.add_argument("--load", type=float, default=0.6)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("-o", "--output", type=Path)
     parser.add_argument("--plot", type=Path)
