@@ -132,7 +132,7 @@ def test_time_of_unknown_load_is_in_no_figure_of_load() -> None:
     ]
 
 
-def test_guest_whose_node_failed_is_where_the_platform_restarted_it() -> None:
+def test_guest_of_a_failed_node_is_where_the_platform_restarted_it() -> None:
     first, second, third = recorded_snapshots({"v": ("a", [0.3, 0.3, 0.3])})
     failed = replace(
         second,
