@@ -111,7 +111,9 @@ class _SimulationRun:
         """Run the simulation and return its metrics."""
         count = self._workload.cpu.shape[1]
         for step in range(count):
-            if step and self._policy is not None:
+            if step and self._snapshot_policy is not None:
+                self._decide_on_snapshot(self._snapshot_policy, step)
+            elif step and self._policy is not None:
                 self._decide(step)
             interval = self._run_interval(step)
             if observer is not None:
@@ -232,9 +234,6 @@ class _SimulationRun:
 
     def _decide(self, step: int) -> None:
         """Start the migrations that the policy decides after *step* intervals."""
-        if self._snapshot_policy is not None:
-            self._decide_on_snapshot(self._snapshot_policy, step)
-            return
         policy = self._policy
         assert isinstance(policy, Consolidate)  # noqa: S101 - for the type checker
         policy_input = PolicyInput(

@@ -167,7 +167,10 @@ class SnapshotPolicy:
         memory: Floats,
         stalls: Sequence[Stall],
     ) -> Mapping[GuestId, Guest]:
-        targets = {each.guest: each.target for each in state.migrations}
+        targets = {
+            self._guest_ids[each.guest]: self._node_ids[each.target]
+            for each in state.migrations
+        }
         columns = zip(
             self._guest_ids,
             state.host.tolist(),
@@ -188,20 +191,12 @@ class SnapshotPolicy:
                 usage=Usage(used_cpu / MIPS_PER_CORE, int(used_memory * MEBIBYTE)),
                 pressure=Pressure(cpu=stalls[host], memory=NO_STALL, io=NO_STALL),
                 mobility=Mobility.LIVE,
-                migrating_to=self._node_ids[targets[index]]
-                if index in targets
-                else None,
+                migrating_to=targets.get(name),
                 migrated_at=self._time(moved_at) if moved_at >= 0 else None,
             )
-            for index, (
-                name,
-                host,
-                used_cpu,
-                used_memory,
-                max_cpu,
-                max_memory,
-                moved_at,
-            ) in enumerate(columns)
+            for name, host, used_cpu, used_memory, max_cpu, max_memory, moved_at in (
+                columns
+            )
         }
 
     def _time(self, seconds: float) -> datetime:

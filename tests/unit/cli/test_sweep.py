@@ -126,7 +126,7 @@ def test_policies_with_their_settings_are_runs_of_their_own(
         (Path("day") / name).write_text("20\n" * 288)
     policies = [
         {"name": ["balance", "threshold-rebalance"]},
-        {"name": "balance", "settings": {"threshold": [0.1, 0.3]}},
+        {"name": "balance", "settings": {"threshold": [0.2, 0.3]}},
     ]
     workload = {"kind": "planetlab", "path": "day", "length": 1200}
     name = write_sweep(workload=workload, policies=policies)
@@ -137,7 +137,7 @@ def test_policies_with_their_settings_are_runs_of_their_own(
     assert {each["label"] for each in json.loads(answer.out)["candidates"]} == {
         "balance",
         "threshold-rebalance",
-        "balance threshold=0.1",
+        "balance threshold=0.2",
         "balance threshold=0.3",
     }
     rows = parquet.read_table("grid.parquet").to_pylist()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from statistics import median
 
 import numpy as np
@@ -96,19 +96,7 @@ class LoadRecord:
                 code=DiagnosticCode.INCOMPLETE,
             )
         self.times = tuple(sorted(entries))
-        self.offsets = tuple(
-            (time - self.times[0]).total_seconds() for time in self.times
-        )
-        steps = np.diff(np.array(self.offsets))
-        self.interval = float(median(steps.tolist()))
-        is_gap = steps > GAP_FACTOR * self.interval
-        self.holds: Floats = np.append(
-            np.where(is_gap, self.interval, steps), self.interval
-        )
-        self.gaps = tuple(
-            RecordGap(self.times[index], float(steps[index]) - self.interval)
-            for index in np.flatnonzero(is_gap).tolist()
-        )
+        self._set_periods()
         self.guest_ids = tuple(sorted(interning.row_of))
         nodes = {node for entry, _ in entries.values() for node in entry.nodes}
         self.node_ids = tuple(sorted(nodes))
@@ -129,6 +117,22 @@ class LoadRecord:
         for index, time in enumerate(self.times):
             self._fill_guests(index, entries[time][1])
         self._fill_nodes()
+
+    def _set_periods(self) -> None:
+        self.offsets = tuple(
+            (time - self.times[0]).total_seconds() for time in self.times
+        )
+        steps = np.diff(np.array(self.offsets))
+        self.interval = float(median(steps.tolist()))
+        is_gap = steps > GAP_FACTOR * self.interval
+        self.holds: Floats = np.append(
+            np.where(is_gap, self.interval, steps), self.interval
+        )
+        usual = timedelta(seconds=self.interval)
+        self.gaps = tuple(
+            RecordGap(self.times[index] + usual, float(steps[index]) - self.interval)
+            for index in np.flatnonzero(is_gap).tolist()
+        )
 
     def _fill_guests(self, index: int, measured: Floats) -> None:
         instant = self._instants[index]

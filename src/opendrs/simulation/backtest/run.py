@@ -247,23 +247,7 @@ def _policy_row(
     """Return the metrics of *policy*: a cycle of the controller at each decision."""
     started_at = process_time()
     platform = _platform(record, settings)
-    store = BacktestStore(policy.limits)
-    context = CycleContext(
-        command="backtest",
-        execution=ExecutionContext(
-            platform=platform,
-            clock=platform.clock,
-            store=store,
-            limits=policy.limits,
-            observer=NullObserver(),
-            cancellation=CancellationToken(),
-            poll_interval=POLL_INTERVAL,
-        ),
-        observe=platform.observe,
-        decision_source=PolicyDecisionSource(policy, store),
-        approve=lambda _: True,
-        observer=_SilentObserver(),
-    )
+    context = _cycle_context(policy, platform)
     totals = _CycleTotals()
     for index in _decision_times(platform, record, settings.every):
         totals.add(run_cycle(context))
@@ -280,6 +264,27 @@ def _policy_row(
         relocations=platform.relocations,
         reasons=dict(sorted(totals.reasons.items())),
         cpu_seconds=process_time() - started_at,
+    )
+
+
+def _cycle_context(policy: Policy[Any], platform: RecordedPlatform) -> CycleContext:
+    """Return the context of the cycles of *policy* on *platform*."""
+    store = BacktestStore(policy.limits)
+    return CycleContext(
+        command="backtest",
+        execution=ExecutionContext(
+            platform=platform,
+            clock=platform.clock,
+            store=store,
+            limits=policy.limits,
+            observer=NullObserver(),
+            cancellation=CancellationToken(),
+            poll_interval=POLL_INTERVAL,
+        ),
+        observe=platform.observe,
+        decision_source=PolicyDecisionSource(policy, store),
+        approve=lambda _: True,
+        observer=_SilentObserver(),
     )
 
 

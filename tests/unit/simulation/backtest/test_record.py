@@ -25,7 +25,7 @@ def test_interval_is_the_median_and_longer_steps_are_gaps() -> None:
     assert record.interval == 600
     assert record.holds.tolist() == [600, 600, 600, 600, 600]
     (gap,) = record.gaps
-    assert (gap.start, gap.seconds) == (NOON + timedelta(minutes=20), 1800)
+    assert (gap.start, gap.seconds) == (NOON + timedelta(minutes=30), 1800)
     assert record.seconds == 3000
     assert record.end == 80 * 60
     # The snapshot of minute 20 holds until minute 30.
