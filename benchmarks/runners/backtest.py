@@ -30,7 +30,7 @@ import numpy as np
 
 from opendrs.cli.main import run
 from opendrs.config import json_line, read_snapshot
-from opendrs.model import Resources, Snapshot, Usage
+from opendrs.model import GuestId, Resources, Snapshot, Usage
 from opendrs.simulation.traces import read_google2011
 
 BESIDE = Path(__file__).parents[3] / "shared"
@@ -88,7 +88,9 @@ def recorded_month(
             yield _measured(base, usage, taken_at)
 
 
-def _measured(base: Snapshot, usage: dict[str, Usage], taken_at: datetime) -> Snapshot:
+def _measured(
+    base: Snapshot, usage: dict[GuestId, Usage], taken_at: datetime
+) -> Snapshot:
     """Return *base* with the usage of its guests, and of its nodes as their sum.
 
     A node may demand more cores than it has: the series are demand.

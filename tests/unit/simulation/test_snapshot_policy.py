@@ -24,6 +24,7 @@ from opendrs.policies import BUILT_IN_POLICIES
 from opendrs.policies.balance import Balance
 from opendrs.simulation.engine import run_simulation
 from opendrs.simulation.hardware import GuestSpecs, HostSpecs
+from opendrs.simulation.metrics import IntervalObserver
 from opendrs.simulation.placement import InFlightMigration
 from opendrs.simulation.snapshot_policy import (
     MEBIBYTE,
@@ -151,13 +152,12 @@ def test_policy_balances_the_hosts_that_are_on() -> None:
     hosts = HostSpecs.alternating(12)
     highest: dict[str, list[float]] = {"none": [], "balance": []}
 
-    for name, loads in highest.items():
-        metrics = run_simulation(
-            work,
-            None if name == "none" else build_policy(name),
-            hosts,
-            observer=lambda _, load, loads=loads: loads.append(float(np.nanmax(load))),
-        )
+    def record(name: str) -> IntervalObserver:
+        return lambda _, load: highest[name].append(float(np.nanmax(load)))
+
+    run_simulation(work, None, hosts, observer=record("none"))
+    balance = build_policy("balance")
+    metrics = run_simulation(work, balance, hosts, observer=record("balance"))
 
     assert metrics.migrations > 0
     assert metrics.power_ons == 0
