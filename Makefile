@@ -110,7 +110,7 @@ bench-consolidation: $(VENV)/ready
 bench-data-center: $(VENV)/ready
 	PYTHONPATH=benchmarks $(BIN)/python benchmarks/runners/consolidation.py --scale 10000 50000
 
-# A recorded month under all policies; some seven CPU minutes.
+# A recorded month under all policies; some eight CPU minutes.
 bench-backtest: $(VENV)/ready
 	PYTHONPATH=benchmarks $(BIN)/python benchmarks/runners/backtest.py
 
