@@ -51,6 +51,7 @@ COMMANDS = {
     "explain": "Explain a recorded decision, a plan, a move, a guest or a node.",
     "store": "Back up the database of a platform.",
     "replay": "Repeat recorded decisions and report differences.",
+    "backtest": "Run policies over recorded load, and compare the results.",
     "token": "Create a token for the agent of a node.",
     "record": "Write one snapshot, or a series of snapshots, to a file.",
     "check": "Validate a file, or check a cluster for violated rules.",

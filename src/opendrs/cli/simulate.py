@@ -87,8 +87,8 @@ is their product, and ESV is energy times SLAV. Smaller is better.
     "policies",
     multiple=True,
     metavar="NAME",
-    help="consolidate (default), none, or a policy of CloudSim or Neat such as "
-    "lr-mmt-1.2 or neat-mhod-0.1. With the model cloudsim-3.0.3: npa, dvfs, or a "
+    help="A policy (default consolidate), none, or a policy of CloudSim or Neat such "
+    "as lr-mmt-1.2 or neat-mhod-0.1. With the model cloudsim-3.0.3: npa, dvfs, or a "
     "policy such as lr-mmt-1.2 (default thr-mmt). Repeat it to compare policies.",
 )
 @set_option

@@ -21,6 +21,7 @@ from opendrs.config.parsing import parse as parse
 from opendrs.config.parsing import read_text as read_text
 from opendrs.config.snapshot_history import HistoryFile as HistoryFile
 from opendrs.config.snapshot_history import is_history as is_history
+from opendrs.config.snapshot_history import read_history as read_history
 from opendrs.config.snapshot_history import (
     read_history_snapshot as read_history_snapshot,
 )

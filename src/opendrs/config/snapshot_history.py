@@ -46,10 +46,14 @@ class HistorySnapshot:
 
 @dataclass(frozen=True, slots=True)
 class _HistoryLine:
-    """A line of a history, with its position in bytes."""
+    """A line of a history, with its position in bytes.
+
+    Its number is counted from 1; None if the file was read backwards.
+    """
 
     content: bytes
     start: int
+    number: int | None = None
 
 
 def is_history(path: Path) -> bool:
@@ -87,6 +91,44 @@ def read_history_snapshot(path: Path, at: datetime | None = None) -> HistorySnap
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InvalidFileError(f"cannot read {display_path(path)}: {reason}") from error
+
+
+def read_history(
+    path: Path, since: datetime | None = None
+) -> Iterator[HistorySnapshot]:
+    """Yield the snapshots of the history *path*, in the order of the file.
+
+    A damaged last line is ignored.
+
+    Args:
+        path: The file.
+        since: Earliest time of a snapshot; None for no limit.
+
+    Raises:
+        InvalidFileError: A line other than the last one is damaged, or the file cannot
+            be read.
+    """
+    try:
+        with open_regular(path) as file:
+            yield from _read_since(file, path, since)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InvalidFileError(f"cannot read {display_path(path)}: {reason}") from error
+
+
+def _read_since(
+    file: BinaryIO, path: Path, since: datetime | None
+) -> Iterator[HistorySnapshot]:
+    last = next(_read_backwards(file, path), None)
+    if last is None:
+        return
+    file.seek(0)
+    for line in _read_forwards(file, path):
+        if line.start >= last.start and not _is_complete(line.content):
+            return
+        taken_at = _taken_at(line.content)
+        if since is None or taken_at is None or taken_at >= since:
+            yield _to_snapshot(line, path)
 
 
 def _read_newest(file: BinaryIO, path: Path) -> HistorySnapshot:
@@ -149,6 +191,8 @@ def _to_snapshot(line: _HistoryLine, path: Path, damage: str = "") -> HistorySna
 
 def _line_location(path: Path, line: _HistoryLine) -> str:
     """Return *path* with the number of the line, counted from 1."""
+    if line.number is not None:
+        return f"{display_path(path)}, line {line.number}"
     with open_regular(path) as file:
         remaining, number = line.start, 1
         while remaining > 0 and (block := file.read(min(_BLOCK_SIZE, remaining))):
@@ -194,12 +238,12 @@ def _taken_at(content: bytes) -> datetime | None:
 
 def _read_forwards(file: BinaryIO, path: Path) -> Iterator[_HistoryLine]:
     """Yield the lines that are not blank."""
-    start = 0
+    start, number = 0, 1
     while content := file.readline(MAX_FILE_SIZE + 1):
         _require_line_size(content, path)
         if content.strip():
-            yield _HistoryLine(content.strip(), start)
-        start += len(content)
+            yield _HistoryLine(content.strip(), start, number)
+        start, number = start + len(content), number + 1
 
 
 def _read_backwards(file: BinaryIO, path: Path) -> Iterator[_HistoryLine]:

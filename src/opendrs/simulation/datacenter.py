@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from opendrs.errors import PlatformError, UnsupportedError
 from opendrs.model import (
     Action,
     ColdMigration,
@@ -17,7 +16,6 @@ from opendrs.model import (
     GuestState,
     LiveMigration,
     Migration,
-    Mobility,
     Node,
     NodeId,
     NodeState,
@@ -28,6 +26,7 @@ from opendrs.model import (
     Usage,
 )
 from opendrs.ports import TaskState
+from opendrs.simulation.action_checks import check_action
 from opendrs.simulation.migration_model import (
     FixedDuration,
     GuestBehavior,
@@ -54,11 +53,22 @@ class Datacenter:
         bandwidth: Bytes per second on the link of one node.
         load_variation: Amplitude of a guest's load variation, as a fraction of its CPU
             usage, in [0, 0.5].
+        on_elapsed: Called with the start and the length, in seconds, of each period in
+            which no action begins or ends, before it passes; None to call nothing.
     """
 
     def __init__(
-        self, initial: Snapshot, *, seed: int, bandwidth: float, load_variation: float
+        self,
+        initial: Snapshot,
+        *,
+        seed: int,
+        bandwidth: float,
+        load_variation: float,
+        on_elapsed: Callable[[float, float], None] | None = None,
     ) -> None:
+        self._seed = seed
+        self._on_elapsed = on_elapsed
+        self._changes = 0
         self._elapsed = 0.0
         self._advancing = False
         self._bandwidth = bandwidth
@@ -103,14 +113,58 @@ class Datacenter:
             )
             for guest in self._guests.values()
         ]
-        received = {
-            move.guest: running.operation.received
-            for move, running in self._migrations()
-        }
+        received = self.received()
         nodes = [
             self._metrics.node(node, guests, received) for node in self._nodes.values()
         ]
         return self._metrics.snapshot(now, nodes, guests)
+
+    @property
+    def changes(self) -> int:
+        """Return the number of changes of nodes and guests since the start."""
+        return self._changes
+
+    @property
+    def nodes(self) -> Mapping[NodeId, Node]:
+        """Return the nodes in their current states."""
+        return self._nodes
+
+    @property
+    def guests(self) -> Mapping[GuestId, Guest]:
+        """Return the guests on their current nodes."""
+        return self._guests
+
+    def received(self) -> dict[GuestId, int]:
+        """Return the bytes of each migrating guest that are on the target."""
+        return {
+            move.guest: running.operation.received
+            for move, running in self._migrations()
+        }
+
+    def update(
+        self, nodes: Mapping[NodeId, Node], guests: Mapping[GuestId, Guest]
+    ) -> None:
+        """Replace all nodes and guests, at the same time.
+
+        A migration that *guests* do not contain fails, as do power actions of missing
+        nodes. The dirty rate of a guest is the measured one, if there is one.
+        """
+        for running in self._running_actions():
+            action = running.action
+            if isinstance(action, PowerOn | PowerOff) and action.node not in nodes:
+                self.abort(action, f"{action.node} is no longer in the cluster")
+        for move, _ in tuple(self._migrations()):
+            guest = guests.get(move.guest)
+            if guest is None or guest.migrating_to != move.target:
+                self.abort(move, f"{move.guest} is no longer being migrated")
+        self._nodes, self._guests = dict(nodes), dict(guests)
+        self._changes += 1
+        for guest in guests.values():
+            if guest.id not in self._behaviors:
+                self._behaviors[guest.id] = guest_behavior(guest, self._seed)
+            behavior, rate = self._behaviors[guest.id], guest.dirty_rate
+            if rate is not None and behavior.dirty_rate != rate:
+                self._behaviors[guest.id] = replace(behavior, dirty_rate=rate)
 
     def start(self, action: Action) -> None:
         """Start *action*.
@@ -138,6 +192,7 @@ class Datacenter:
         if running is None or not running.is_running:
             return
         running.end(TaskState.FAILED, detail)
+        self._changes += 1
         if isinstance(action, LiveMigration | ColdMigration):
             guest = self._guests[action.guest]
             self._guests[guest.id] = replace(guest, migrating_to=None)
@@ -148,6 +203,7 @@ class Datacenter:
 
     def fail_node(self, node: NodeId) -> None:
         """Fail *node* and the guests on it."""
+        self._changes += 1
         for running in self._actions_on(node):
             self.abort(running.action, f"{node} died")
         self._nodes[node] = replace(self._nodes[node], state=NodeState.OFFLINE)
@@ -183,6 +239,8 @@ class Datacenter:
         self._faults.append((self._elapsed + seconds, fault))
 
     def _run(self, seconds: float, until: float) -> None:
+        if self._on_elapsed is not None:
+            self._on_elapsed(self._elapsed, seconds)
         for running in self._running_actions():
             running.operation.run(seconds, self.bandwidth_of(running))
         elapsed = self._elapsed + seconds
@@ -220,6 +278,7 @@ class Datacenter:
                 self._complete(running.action)
 
     def _complete(self, action: Action) -> None:
+        self._changes += 1
         if isinstance(action, PowerOn | PowerOff):
             powered_on = isinstance(action, PowerOn)
             state = NodeState.ONLINE if powered_on else NodeState.OFFLINE
@@ -234,6 +293,7 @@ class Datacenter:
         self._guests[guest.id] = guest
 
     def _begin(self, action: Action) -> None:
+        self._changes += 1
         memory, behavior = None, None
         if isinstance(action, LiveMigration | ColdMigration):
             guest = replace(self._guests[action.guest], migrating_to=action.target)
@@ -332,49 +392,3 @@ def operation_for(
         return FixedDuration(RESTART_TIME)
     size = DEFAULT_MEMORY if memory is None else memory
     return PreCopy(size, behavior.dirty_rate, size * behavior.working_set)
-
-
-def check_action(
-    action: Action, nodes: Mapping[NodeId, Node], guests: Mapping[GuestId, Guest]
-) -> None:
-    """Check that *action* can start, as a hypervisor would.
-
-    Raises:
-        PlatformError: The action is not possible in the current state.
-        UnsupportedError: The guest cannot be migrated in this way.
-    """
-    if isinstance(action, PowerOn | PowerOff):
-        _check_power_action(action, nodes, guests)
-        return
-    _check_migration(action, guests.get(action.guest))
-    target = nodes.get(action.target)
-    if target is None or not target.online or target.id == action.source:
-        raise PlatformError(f"{action.guest} cannot be moved to {action.target}")
-
-
-def _check_migration(migration: Migration, guest: Guest | None) -> None:
-    if guest is None or guest.node != migration.source:
-        raise PlatformError(f"{migration.guest} is not on {migration.source}")
-    if guest.migrating_to is not None:
-        raise PlatformError(f"{guest.id} is already being migrated")
-    if guest.state is not GuestState.RUNNING:
-        raise PlatformError(f"{guest.id} is not running: its state is {guest.state}")
-    requires_cold = (
-        isinstance(migration, LiveMigration)
-        and guest.effective_mobility is Mobility.COLD
-    )
-    if requires_cold or guest.effective_mobility is Mobility.NONE:
-        detail = guest.mobility_detail or "the platform gives no reason"
-        raise UnsupportedError(f"{guest.id} cannot be moved: {detail}")
-
-
-def _check_power_action(
-    action: PowerOn | PowerOff,
-    nodes: Mapping[NodeId, Node],
-    guests: Mapping[GuestId, Guest],
-) -> None:
-    if action.node not in nodes:
-        raise PlatformError(f"{action.node} is unknown")
-    occupied = any(action.node in guest.occupied_nodes for guest in guests.values())
-    if isinstance(action, PowerOff) and occupied:
-        raise PlatformError(f"{action.node} is not empty")

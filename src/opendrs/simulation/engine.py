@@ -3,7 +3,8 @@
 Unlike in CloudSim 3.0.3, guests never vanish, and memory and rules are respected at
 every decision. A decision uses only complete samples. Migrations are serialized on the
 link of a host and cost CPU on both sides. Hosts take time and energy to power on and
-off. The policy is `consolidate`, over arrays: the same code that decides on a platform.
+off. `consolidate` decides over arrays, by the same code as on a platform; the other
+policies decide on snapshots.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
+from opendrs.policies import Policy
 from opendrs.policies.consolidation import Consolidate, OverloadCounters
 from opendrs.policies.consolidation.algorithm import plan_moves
 from opendrs.policies.consolidation.assignment import NodeMove
@@ -30,6 +33,7 @@ from opendrs.simulation.placement import (
     initial_placement,
 )
 from opendrs.simulation.policy_input import PolicyInput
+from opendrs.simulation.snapshot_policy import SimulatedState, SnapshotPolicy
 from opendrs.simulation.workload import Floats, Integers, Workload
 
 Progress = Callable[[int, int], None]  # intervals done, total intervals
@@ -37,7 +41,7 @@ Progress = Callable[[int, int], None]  # intervals done, total intervals
 
 def run_simulation(  # noqa: PLR0913 - all inputs of a run
     workload: Workload,
-    policy: Consolidate | None,
+    policy: Policy[Any] | None,
     hosts: HostSpecs,
     *,
     guests: GuestSpecs | None = None,
@@ -73,7 +77,7 @@ class _SimulationRun:
     def __init__(
         self,
         workload: Workload,
-        policy: Consolidate | None,
+        policy: Policy[Any] | None,
         hosts: HostSpecs,
         guests: GuestSpecs,
         behavior: SimulationBehavior,
@@ -93,6 +97,11 @@ class _SimulationRun:
         self._powered_on = np.bincount(self.host, minlength=count) > 0
         self._ready_at = np.zeros(count)
         self._counters = OverloadCounters.zeros(count)
+        self._snapshot_policy = (
+            None
+            if policy is None or isinstance(policy, Consolidate)
+            else SnapshotPolicy(policy, workload, hosts, guests)
+        )
         self._durations: list[float] = []
         self._shutdowns = self._power_ons = 0
 
@@ -102,7 +111,9 @@ class _SimulationRun:
         """Run the simulation and return its metrics."""
         count = self._workload.cpu.shape[1]
         for step in range(count):
-            if step and self._policy is not None:
+            if step and self._snapshot_policy is not None:
+                self._decide_on_snapshot(self._snapshot_policy, step)
+            elif step and self._policy is not None:
                 self._decide(step)
             interval = self._run_interval(step)
             if observer is not None:
@@ -224,7 +235,7 @@ class _SimulationRun:
     def _decide(self, step: int) -> None:
         """Start the migrations that the policy decides after *step* intervals."""
         policy = self._policy
-        assert policy is not None  # noqa: S101 - for the type checker
+        assert isinstance(policy, Consolidate)  # noqa: S101 - for the type checker
         policy_input = PolicyInput(
             policy=policy,
             workload=self._workload,
@@ -260,6 +271,20 @@ class _SimulationRun:
             *(move for drained in moves.drains for move in drained),
         ]
         self._schedule(node_moves, guests.memory, now)
+
+    def _decide_on_snapshot(self, policy: SnapshotPolicy, step: int) -> None:
+        """Start the migrations that *policy* decides after *step* intervals."""
+        state = SimulatedState(
+            step=step,
+            host=self.host,
+            migrations=self._migrations,
+            migrated_at=self._migrated_at,
+            powered_on=self._powered_on,
+        )
+        memory = self._guests.memory
+        if self._workload.memory is not None:
+            memory = memory * self._workload.memory[:, step - 1]
+        self._schedule(policy.decide(state), memory, step * self._workload.interval)
 
     def _power_on(self, host: int, now: float) -> None:
         self._powered_on[host] = True

@@ -65,13 +65,7 @@ class SimulatedMetrics:
         usage = _plus(
             self._host_overhead[node.id], node_demand(node.id, guests, received), node
         )
-        initial_usage = self._initial.nodes[node.id].usage
-        return replace(
-            node,
-            usage=usage,
-            pressure=_pressure(node, initial_usage, usage),
-            load_average=_add_change(node.load_average, initial_usage.cpu, usage.cpu),
-        )
+        return with_usage(node, self._initial.nodes[node.id].usage, usage)
 
     def snapshot(
         self, now: datetime, nodes: Iterable[Node], guests: Iterable[Guest]
@@ -86,24 +80,40 @@ class SimulatedMetrics:
         )
 
     def _with_stall(self, guest: Guest, nodes: Mapping[NodeId, Node]) -> Guest:
-        """Return *guest* with its CPU stall on its node.
+        """Return *guest* with its CPU stall on its node."""
+        initial_node = self._initial.nodes[self._initial.guests[guest.id].node]
+        return with_stall(guest, initial_node, nodes[guest.node])
 
-        The stall is scaled by that of the node. A stall measured on a node without
-        stalls is caused by the guest itself, and stays with it.
-        """
-        initial_stall = guest.pressure.cpu
-        initial_load = _load(self._initial.nodes[self._initial.guests[guest.id].node])
-        load = _load(nodes[guest.node])
-        if initial_stall.some is None or initial_load is None or load is None:
-            return guest
-        before, after = stall_at_load(initial_load), stall_at_load(load)
-        scale = after / before if before else 1.0
-        share = initial_stall.some * scale if before else initial_stall.some + after
-        full = (
-            None if initial_stall.full is None else min(1.0, initial_stall.full * scale)
-        )
-        stall = Stall(min(1.0, share), full)
-        return replace(guest, pressure=replace(guest.pressure, cpu=stall))
+
+def with_usage(node: Node, measured: Usage, usage: Usage) -> Node:
+    """Return *node* at the load *usage* instead of *measured*.
+
+    The load average and the stalls change with the load.
+    """
+    return replace(
+        node,
+        usage=usage,
+        pressure=_pressure(node, measured, usage),
+        load_average=_add_change(node.load_average, measured.cpu, usage.cpu),
+    )
+
+
+def with_stall(guest: Guest, measured: Node, node: Node) -> Guest:
+    """Return *guest* with its CPU stall on *node*; it was measured on *measured*.
+
+    The stall is scaled by that of the node. A stall measured on a node without stalls
+    is caused by the guest itself, and stays with it.
+    """
+    initial_stall = guest.pressure.cpu
+    initial_load, load = _load(measured), _load(node)
+    if initial_stall.some is None or initial_load is None or load is None:
+        return guest
+    before, after = stall_at_load(initial_load), stall_at_load(load)
+    scale = after / before if before else 1.0
+    share = initial_stall.some * scale if before else initial_stall.some + after
+    full = None if initial_stall.full is None else min(1.0, initial_stall.full * scale)
+    stall = Stall(min(1.0, share), full)
+    return replace(guest, pressure=replace(guest.pressure, cpu=stall))
 
 
 def _load(node: Node) -> float | None:

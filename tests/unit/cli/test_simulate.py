@@ -13,6 +13,7 @@ import pytest
 import tomli_w
 from pyarrow import parquet
 
+from opendrs.policies import BUILT_IN_POLICIES
 from support.terminal import RunOpendrs
 
 DOCUMENTS = Path(__file__).parents[3] / "docs/reference"
@@ -71,6 +72,28 @@ def test_several_policies_are_compared(opendrs: RunOpendrs) -> None:
     assert [each["policy"] for each in documents] == ["none", "consolidate", "lr-mmt"]
     energies = [each["metrics"]["energy_kwh"] for each in documents]
     assert len(set(energies)) == 3
+
+
+def test_every_policy_can_be_simulated(opendrs: RunOpendrs) -> None:
+    names = sorted(BUILT_IN_POLICIES)
+    options = [word for name in names for word in ("--policy", name)]
+    small = ("simulate", "csv", "load.csv", "--hosts", "3", "--format", "json")
+    rows = [f"g{guest},{(guest % 3) * 20 + 10}" for guest in range(6)]
+    Path("load.csv").write_text("\n".join(["guest,cpu", *(4 * rows)]) + "\n")
+
+    answer = opendrs(*small, *options)
+
+    assert (answer.status, answer.err) == (0, "")
+    documents = json.loads(answer.out)
+    assert [each["policy"] for each in documents] == names
+    assert all(each["metrics"]["energy_kwh"] > 0 for each in documents)
+
+
+def test_setting_of_another_policy_is_rejected(opendrs: RunOpendrs) -> None:
+    answer = opendrs(*SMALL, "--policy", "balance", "--set", "fill_target=0.6")
+
+    assert (answer.status, answer.out) == (2, "")
+    assert "fill_target: unknown setting" in answer.err
 
 
 def test_writes_the_metrics_to_files(opendrs: RunOpendrs) -> None:

@@ -118,6 +118,35 @@ def test_a_run_is_that_of_simulate(opendrs: RunOpendrs) -> None:
     assert {name: row[name] for name in metrics} == metrics
 
 
+def test_policies_with_their_settings_are_runs_of_their_own(
+    opendrs: RunOpendrs,
+) -> None:
+    Path("day").mkdir()
+    for name in ("a", "b", "c"):
+        (Path("day") / name).write_text("20\n" * 288)
+    policies = [
+        {"name": ["balance", "threshold-rebalance"]},
+        {"name": "balance", "settings": {"threshold": [0.2, 0.3]}},
+    ]
+    workload = {"kind": "planetlab", "path": "day", "length": 1200}
+    name = write_sweep(workload=workload, policies=policies)
+
+    answer = opendrs("sweep", name, *ONE, "--format", "json")
+
+    assert answer.err == ""
+    assert {each["label"] for each in json.loads(answer.out)["candidates"]} == {
+        "balance",
+        "threshold-rebalance",
+        "balance threshold=0.2",
+        "balance threshold=0.3",
+    }
+    rows = parquet.read_table("grid.parquet").to_pylist()
+    assert len({row["id"] for row in rows}) == 4
+    assert {row["limits.cooldown"] for row in rows} == {600.0}
+    found = {json.loads(row["parameters"])["policy"]["name"] for row in rows}
+    assert found == {"balance", "threshold-rebalance"}
+
+
 def test_existing_runs_are_not_repeated(opendrs: RunOpendrs) -> None:
     name = write_sweep()
     first = opendrs("sweep", name, *ONE, "--format", "json")

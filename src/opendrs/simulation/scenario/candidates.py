@@ -7,10 +7,11 @@ from dataclasses import fields
 
 from opendrs.config import Diagnostic, DiagnosticCode, KeyPath
 from opendrs.config.binding import TableBinder, unknown_name
-from opendrs.config.policy_loading import bind_policy
+from opendrs.config.policy_loading import bind_policy, policy_type
 from opendrs.errors import ConfigurationError, UnknownPolicyError
 from opendrs.escapes import repr_value
 from opendrs.model import Limits
+from opendrs.policies import BUILT_IN_POLICIES
 from opendrs.policies.consolidation import Consolidate
 from opendrs.simulation.baselines import FAMILIES, BaselinePolicy, baseline_policy
 from opendrs.simulation.cloudsim import parse_scheme
@@ -114,7 +115,7 @@ class PolicyRunParser:
                 return self._cloudsim_run(policy_run, limits)
             if policy_run.name == NO_POLICY:
                 return self._run_without_policy(policy_run, limits)
-            return self._consolidate_run(policy_run, limits)
+            return self._built_in_run(policy_run, limits)
         except ConfigurationError as error:
             is_unknown = isinstance(error, UnknownPolicyError)
             code = (
@@ -149,11 +150,12 @@ class PolicyRunParser:
             return None
         return policy_run
 
-    def _consolidate_run(
+    def _built_in_run(
         self, policy_run: PolicyRun, limits: Mapping[str, object]
     ) -> PolicyRun | None:
-        is_consolidate = policy_run.name == Consolidate.name
-        base = NO_BASELINE if is_consolidate else _baseline(policy_run.name)
+        is_built_in = policy_run.name in BUILT_IN_POLICIES
+        base = NO_BASELINE if is_built_in else _baseline(policy_run.name)
+        name = policy_run.name if is_built_in else Consolidate.name
         limits_table = TableBinder(
             Limits,
             {**self._limits, **base.limits, **limits},
@@ -162,13 +164,13 @@ class PolicyRunParser:
         self.diagnostics += limits_table.diagnostics
         if limits_table.value is None:
             return None
-        values = {"seed": self._seed, **base.settings, **policy_run.settings}
+        seed = {"seed": self._seed} if hasattr(policy_type(name), "seed") else {}
+        values = {**seed, **base.settings, **policy_run.settings}
         location = (*self._location, "settings")
-        table = bind_policy(Consolidate.name, values, limits_table.value, location)
+        table = bind_policy(name, values, limits_table.value, location)
         self.diagnostics += table.diagnostics
         if table.value is None:
             return None
-        assert isinstance(table.value, Consolidate)  # noqa: S101 - by its name
         return PolicyRun(
             label=policy_run.label,
             name=policy_run.name,
@@ -184,8 +186,9 @@ def _baseline(name: str) -> BaselinePolicy:
         if name.partition("-")[0] in FAMILIES:
             raise
         raise UnknownPolicyError(
-            f"expected {Consolidate.name}, {NO_POLICY}, or a policy of CloudSim or Neat"
-            f" as in lr-mmt-1.2 or neat-mhod-0.1, got {repr_value(name)}"
+            f"expected {', '.join(sorted(BUILT_IN_POLICIES))}, {NO_POLICY}, or a "
+            "policy of CloudSim or Neat as in lr-mmt-1.2 or neat-mhod-0.1, got "
+            f"{repr_value(name)}"
         ) from error
 
 

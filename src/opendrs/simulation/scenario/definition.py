@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from opendrs.model import format_count
-from opendrs.policies.consolidation import Consolidate
+from opendrs.policies import Policy
 from opendrs.simulation.cloudsim.schemes import CloudSimScheme
 from opendrs.simulation.hardware import SimulationBehavior
 from opendrs.simulation.scenario.guests import GuestOptions
@@ -65,14 +66,13 @@ class PolicyRun:
         label: Label in the results.
         name: Name of the policy.
         settings: Settings that were given.
-        policy: The policy: `consolidate`, None for no migrations, or a scheme of
-            CloudSim.
+        policy: The policy; None for no migrations, or a scheme of CloudSim.
     """
 
     label: str
     name: str
     settings: Mapping[str, object] = field(default_factory=dict)
-    policy: Consolidate | CloudSimScheme | None
+    policy: Policy[Any] | CloudSimScheme | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

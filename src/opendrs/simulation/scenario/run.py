@@ -9,10 +9,13 @@ from dataclasses import asdict
 import numpy as np
 
 from opendrs.errors import ConfigurationError, DiagnosticCode, InvalidFileError
-from opendrs.policies.consolidation import Consolidate
 from opendrs.simulation.cloudsim import simulate
 from opendrs.simulation.cloudsim.run import check_placement
-from opendrs.simulation.cloudsim.schemes import CloudSimScheme
+from opendrs.simulation.cloudsim.schemes import (
+    CloudSimBaseline,
+    CloudSimScheme,
+    MigrationScheme,
+)
 from opendrs.simulation.engine import run_simulation
 from opendrs.simulation.metrics import IntervalObserver
 from opendrs.simulation.placement import ExclusionGroups, initial_placement
@@ -115,7 +118,7 @@ def simulate_policy(
     policy = policy_run.policy
     if isinstance(load, Trace):
         return _cloudsim_metrics(environment, policy_run, load, progress, observer)
-    assert policy is None or isinstance(policy, Consolidate)  # noqa: S101
+    assert not isinstance(policy, CloudSimBaseline | MigrationScheme)  # noqa: S101
     hosts = host_specs(environment.pools)
     metrics = run_simulation(
         load,
@@ -137,7 +140,7 @@ def _scheme_of(
     environment: SimulationEnvironment, policy_run: PolicyRun
 ) -> CloudSimScheme:
     policy = policy_run.policy
-    if policy is None or isinstance(policy, Consolidate):
+    if not isinstance(policy, CloudSimBaseline | MigrationScheme):
         raise ConfigurationError(
             f"{environment.model}: policy not supported: {policy_run.name}",
             code=DiagnosticCode.INCONSISTENT,

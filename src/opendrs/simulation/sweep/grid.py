@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from pathlib import Path
 
 from opendrs import __version__
+from opendrs.policies import BUILT_IN_POLICIES
 from opendrs.policies.consolidation import Consolidate
+from opendrs.policies.optimize import Optimize
 from opendrs.simulation.cloudsim import MigrationScheme
 from opendrs.simulation.scenario.candidates import label_with_settings
 from opendrs.simulation.scenario.definition import (
@@ -73,7 +75,7 @@ def with_policy_seed(policy_run: PolicyRun, seed: int) -> PolicyRun:
     """Return *policy_run* with that seed, unless its settings contain one."""
     policy = policy_run.policy
     if (
-        isinstance(policy, Consolidate | MigrationScheme)
+        isinstance(policy, Consolidate | Optimize | MigrationScheme)
         and "seed" not in policy_run.settings
     ):
         return replace(policy_run, policy=replace(policy, seed=seed))
@@ -88,9 +90,11 @@ def trial_parameters(trial: Trial, digest: str) -> dict[str, object]:
         digest: Digest of its load; see `load_digest`.
     """
     environment, policy = trial.environment, trial.policy_run.policy
-    policy_parameters = (
-        asdict(policy) if isinstance(policy, Consolidate) else str(policy)
-    )
+    policy_parameters: object = str(policy)  # a scheme of CloudSim, or None
+    if isinstance(policy, Consolidate):
+        policy_parameters = asdict(policy)
+    elif trial.policy_run.name in BUILT_IN_POLICIES and is_dataclass(policy):
+        policy_parameters = {"name": trial.policy_run.name, **asdict(policy)}
     return {
         "opendrs": __version__,
         "model": environment.model.value,

@@ -22,7 +22,8 @@ from opendrs.simulation.atomic_output import (
     TableColumns,
     table_bytes,
 )
-from opendrs.simulation.cloudsim import CloudSimMetrics
+from opendrs.simulation.cloudsim import CloudSimMetrics, MigrationScheme
+from opendrs.simulation.cloudsim.schemes import CloudSimBaseline
 from opendrs.simulation.hardware import SimulationBehavior
 from opendrs.simulation.metrics import SimulationMetrics, pareto_front
 from opendrs.simulation.scenario.candidates import policy_settings
@@ -126,6 +127,9 @@ def result_row(
     if isinstance(policy, Consolidate):
         for name, value in policy_settings(policy):
             row[f"policy.{name}"] = _plain_value(value)
+    if policy is not None and not isinstance(
+        policy, CloudSimBaseline | MigrationScheme
+    ):
         for name in LIMIT_FIELDS:
             row[f"limits.{name}"] = getattr(policy.limits, name)
         for each in fields(SimulationBehavior):

@@ -1,0 +1,212 @@
+"""The command `opendrs backtest`: policies over the recorded load of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from opendrs.cli.backtest_record import load_record
+from opendrs.cli.backtest_report import BacktestReport, print_report, report_document
+from opendrs.cli.console import print_json, printable
+from opendrs.cli.options import (
+    JSON,
+    IntegerRange,
+    QuantityRange,
+    config_option,
+    format_option,
+    reject_nan,
+)
+from opendrs.cli.progress import counting_bars
+from opendrs.cli.sources import load_settings
+from opendrs.config.binding import unknown_name
+from opendrs.config.policy_loading import parse_assignments
+from opendrs.config.settings import Settings
+from opendrs.errors import InvalidSettingError
+from opendrs.model import MAX_DURATION, TIME
+from opendrs.policies import BUILT_IN_POLICIES, Policy
+from opendrs.policies.consolidation import Consolidate
+from opendrs.simulation.atomic_output import (
+    PLOT_SUFFIXES,
+    AtomicFiles,
+    check_outputs,
+)
+from opendrs.simulation.backtest import BacktestSettings, run_backtest
+from opendrs.simulation.plots.backtest import draw_backtest
+
+PolicySettings = Mapping[str, Mapping[str, object]]
+
+
+@click.command(name="backtest")
+@click.argument("source", metavar="PLATFORM|HISTORY")
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    metavar="NAME",
+    help="A policy to run; repeat it for several (default: all built-in policies).",
+)
+@click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="POLICY.KEY=VALUE",
+    help="Override a setting of a policy, such as optimize.budget=unlimited; with one "
+    "--policy, KEY=VALUE is enough. May be repeated.",
+)
+@click.option(
+    "--since",
+    type=QuantityRange(TIME, 0, MAX_DURATION, exclusive_minimum=True),
+    callback=reject_nan,
+    metavar="DURATION",
+    help="Use only the newest part of the record, such as '30 d' (default: all of it).",
+)
+@click.option(
+    "--every",
+    type=QuantityRange(TIME, 0, MAX_DURATION),
+    callback=reject_nan,
+    default=0.0,
+    metavar="SECONDS",
+    help="Least time between two decisions of a policy, such as '1 h' (default: "
+    "decide on each snapshot). The load is that of every snapshot.",
+)
+@click.option(
+    "--seed",
+    type=IntegerRange(0, 2**32 - 1),
+    metavar="N",
+    default=1,
+    help="Seed of dirty rates that are not recorded (default 1).",
+)
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Plot load and imbalance over time, and load over cost, to FILE.svg, .png or "
+    ".pdf.",
+)
+@config_option
+@format_option
+def command(  # noqa: PLR0913 - one for each option
+    *,
+    source: str,
+    policies: tuple[str, ...],
+    assignments: tuple[str, ...],
+    since: float | None,
+    every: float,
+    seed: int,
+    plot: Path | None,
+    config: Path | None,
+    output_format: str,
+) -> None:
+    """Run policies over recorded load, and compare the results.
+
+    The load is that of a history (record --every), or of the cycles that apply and
+    run recorded on a platform. Each policy starts with the first recorded placement,
+    decides as the controller does, and its migrations take time. Nothing is changed.
+
+    The rows without a policy are the recorded placement, the first placement without
+    any migration, and the best plan of optimize at each decision, carried out at once
+    and at no cost.
+
+    \b
+      opendrs backtest lab
+      opendrs backtest lab --since '30 d' --policy balance --policy optimize
+      opendrs backtest history.jsonl --policy optimize --set budget=unlimited
+      opendrs backtest history.jsonl --every '1 h' --plot backtest.svg
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
+    check_outputs([(plot, PLOT_SUFFIXES)] if plot else [], [Path(source)])
+    settings = load_settings(config)
+    names = tuple(dict.fromkeys(policies)) or tuple(sorted(BUILT_IN_POLICIES))
+    changes = _changes(names, assignments)
+    _load_policies(names, settings, changes)  # before the record is read
+    record = load_record(source, settings, since)
+    interval = max(every, record.interval)
+    backtest_settings = BacktestSettings(
+        policies=_load_policies(names, settings, changes, interval),
+        limits=settings.limits,
+        every=every,
+        seed=seed,
+    )
+    with _progress() as progress:
+        rows = tuple(run_backtest(record, backtest_settings, progress))
+    report = BacktestReport(
+        source=source, record=record, every=every, seed=seed, rows=rows
+    )
+    if plot is not None:
+        with AtomicFiles() as files:
+            draw_backtest(source, record, rows, files.new(plot), plot.suffix)
+    if output_format == JSON:
+        print_json(report_document(report))
+    else:
+        print_report(report)
+
+
+def _changes(
+    names: tuple[str, ...], assignments: tuple[str, ...]
+) -> dict[str, dict[str, object]]:
+    """Return the settings of the options `--set`, by policy.
+
+    Raises:
+        InvalidSettingError: A setting names no policy, or one that is not run.
+    """
+    changes: dict[str, dict[str, object]] = {name: {} for name in names}
+    for key, value in parse_assignments(assignments).items():
+        policy, dot, setting = key.partition(".")
+        if not dot and len(names) == 1:
+            policy, setting = names[0], key
+        elif not dot:
+            raise InvalidSettingError(
+                f"--set: {key}: expected POLICY.KEY=VALUE with several policies, such "
+                f"as {names[0]}.{key}"
+            )
+        if policy not in changes:
+            raise InvalidSettingError(
+                f"--set: {key}: {unknown_name('policy', policy, names)}"
+            )
+        changes[policy][setting] = value
+    return changes
+
+
+def _load_policies(
+    names: tuple[str, ...],
+    settings: Settings,
+    changes: PolicySettings,
+    interval: float | None = None,
+) -> dict[str, Policy[Any]]:
+    """Return the policies with their settings.
+
+    Args:
+        names: Names of the policies.
+        settings: The configuration.
+        changes: Settings that override the configured ones.
+        interval: Seconds between two decisions, as `consolidate` assumes them unless
+            it is set; None if unknown.
+    """
+    policies = {}
+    for name in names:
+        values = dict(changes[name])
+        is_set = "interval" in {**settings.policy_settings.get(name, {}), **values}
+        if name == Consolidate.name and interval is not None and not is_set:
+            values["interval"] = interval
+        policies[name] = settings.load_policy(name, values)
+    return policies
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int, int], None] | None]:
+    """Yield a function that shows the progress of each row on a terminal."""
+    with counting_bars() as bars:
+        if bars is None:
+            yield None
+            return
+        tasks: dict[str, Any] = {}
+
+        def show(name: str, done: int, total: int) -> None:
+            if name not in tasks:
+                tasks[name] = bars.add_task(printable(name), total=total)
+            bars.update(tasks[name], completed=done)
+
+        yield show

@@ -1,0 +1,66 @@
+"""Checks of actions in a simulated data center."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from opendrs.errors import PlatformError, UnsupportedError
+from opendrs.model import (
+    Action,
+    Guest,
+    GuestId,
+    GuestState,
+    LiveMigration,
+    Migration,
+    Mobility,
+    Node,
+    NodeId,
+    PowerOff,
+    PowerOn,
+)
+
+
+def check_action(
+    action: Action, nodes: Mapping[NodeId, Node], guests: Mapping[GuestId, Guest]
+) -> None:
+    """Check that *action* can start, as a hypervisor would.
+
+    Raises:
+        PlatformError: The action is not possible in the current state.
+        UnsupportedError: The guest cannot be migrated in this way.
+    """
+    if isinstance(action, PowerOn | PowerOff):
+        _check_power_action(action, nodes, guests)
+        return
+    _check_migration(action, guests.get(action.guest))
+    target = nodes.get(action.target)
+    if target is None or not target.online or target.id == action.source:
+        raise PlatformError(f"{action.guest} cannot be moved to {action.target}")
+
+
+def _check_migration(migration: Migration, guest: Guest | None) -> None:
+    if guest is None or guest.node != migration.source:
+        raise PlatformError(f"{migration.guest} is not on {migration.source}")
+    if guest.migrating_to is not None:
+        raise PlatformError(f"{guest.id} is already being migrated")
+    if guest.state is not GuestState.RUNNING:
+        raise PlatformError(f"{guest.id} is not running: its state is {guest.state}")
+    requires_cold = (
+        isinstance(migration, LiveMigration)
+        and guest.effective_mobility is Mobility.COLD
+    )
+    if requires_cold or guest.effective_mobility is Mobility.NONE:
+        detail = guest.mobility_detail or "the platform gives no reason"
+        raise UnsupportedError(f"{guest.id} cannot be moved: {detail}")
+
+
+def _check_power_action(
+    action: PowerOn | PowerOff,
+    nodes: Mapping[NodeId, Node],
+    guests: Mapping[GuestId, Guest],
+) -> None:
+    if action.node not in nodes:
+        raise PlatformError(f"{action.node} is unknown")
+    occupied = any(action.node in guest.occupied_nodes for guest in guests.values())
+    if isinstance(action, PowerOff) and occupied:
+        raise PlatformError(f"{action.node} is not empty")

@@ -1,0 +1,395 @@
+"""Backtest: each policy decides over a record, with the controller's own cycle.
+
+The rows are the policies, and three references without a policy: the recorded
+placement, the first placement kept unchanged, and the best plan of `optimize` at each
+instant, carried out at once and at no cost.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from enum import StrEnum
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+from opendrs.controller import (
+    CancellationToken,
+    CycleContext,
+    ExecutionContext,
+    ExecutionObserver,
+    NullObserver,
+    RecordedDecision,
+    run_cycle,
+)
+from opendrs.controller.cycle import CycleResult, PolicyDecisionSource
+from opendrs.controller.power_failures import LOOKBACK
+from opendrs.model import (
+    GIB,
+    ColdMigration,
+    GuestId,
+    Limits,
+    LiveMigration,
+    NodeId,
+    Plan,
+)
+from opendrs.policies import Policy
+from opendrs.policies.optimize import Optimize
+from opendrs.ports import CycleRecord, Outcome, StepRecord
+from opendrs.simulation.backtest.load import placement_of
+from opendrs.simulation.backtest.meter import (
+    MINUTE,
+    BacktestMetrics,
+    PlacementMeter,
+    SeriesPoint,
+    mean_difference,
+)
+from opendrs.simulation.backtest.platform import RecordedPlatform
+from opendrs.simulation.backtest.record import LoadRecord
+from opendrs.simulation.datacenter import LINK_BANDWIDTH
+from opendrs.store.memory import MemoryStore
+
+POLL_INTERVAL = 5.0  # seconds between two polls of running migrations
+_EPSILON = 1e-6  # seconds; times of the simulated clock are sums
+
+Progress = Callable[[str, int, int], None]  # row, snapshots done, all snapshots
+
+
+class RowKind(StrEnum):
+    """Kind of a row. The values are stable."""
+
+    RECORDED = "recorded"
+    """The placement as recorded."""
+    STATIC = "static"
+    """The first placement; nothing migrates."""
+    BEST = "best"
+    """The best plan at each instant, carried out at once."""
+    POLICY = "policy"
+    """A policy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacktestSettings:
+    """Settings of a backtest.
+
+    Attributes:
+        policies: The policies by the name of their row.
+        limits: Limits of the operator; of each policy as well.
+        every: Seconds between two decisions, at least; decisions are made when a
+            snapshot was taken.
+        seed: Seed of the dirty rates that are not recorded.
+    """
+
+    policies: Mapping[str, Policy[Any]]
+    limits: Limits
+    every: float = 0.0
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacktestRow:
+    """Result of one row.
+
+    Attributes:
+        name: Name of the row.
+        kind: Kind of the row.
+        metrics: Metrics of the placement over time.
+        series: Metrics during each snapshot.
+        regret: Mean over time of its imbalance minus that of the best plan; None if
+            unknown.
+        migrations: Number of migrations that were done.
+        unfinished_steps: Steps by their outcome, other than done.
+        gib: Memory of the migrated guests, in GiB; None if that of one is unknown.
+        migration_minutes: Summed duration of the migrations; None if unknown.
+        relocations: Guests placed on another node because theirs was off.
+        reasons: Number of decisions by reason.
+        cpu_seconds: CPU time.
+    """
+
+    name: str
+    kind: RowKind
+    metrics: BacktestMetrics
+    series: tuple[SeriesPoint, ...]
+    regret: float | None = None
+    migrations: int = 0
+    unfinished_steps: Mapping[str, int] = field(default_factory=dict)
+    gib: float | None = 0.0
+    migration_minutes: float | None = 0.0
+    relocations: int = 0
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    cpu_seconds: float = 0.0
+
+
+def run_backtest(
+    record: LoadRecord, settings: BacktestSettings, progress: Progress | None = None
+) -> Iterator[BacktestRow]:
+    """Yield the rows of a backtest: recorded, static, best, then each policy.
+
+    Args:
+        record: The recorded load.
+        settings: The policies, and when they decide.
+        progress: Called during each row.
+    """
+
+    def notify(name: str, done: int) -> None:
+        if progress is not None:
+            progress(name, done, len(record))
+
+    best, best_row = _best_row(record, settings, notify)
+    recorded, recorded_row = _recorded_row(record, notify)
+    yield replace(recorded_row, regret=mean_difference(recorded, best))
+    static, static_row = _static_row(record, settings)
+    yield replace(static_row, regret=mean_difference(static, best))
+    yield best_row
+    for name, policy in settings.policies.items():
+        meter, row = _policy_row(name, policy, record, settings, notify)
+        yield replace(row, regret=mean_difference(meter, best))
+
+
+Notify = Callable[[str, int], None]
+MeteredRow = tuple[PlacementMeter, BacktestRow]
+
+
+def _recorded_row(record: LoadRecord, notify: Notify) -> MeteredRow:
+    """Return the metrics of the recorded placement, and its migrations."""
+    started_at = process_time()
+    meter = PlacementMeter(record)
+    for index, offset in enumerate(record.offsets):
+        placement = placement_of(record, index, record.snapshot(index))
+        meter.add(placement, offset, float(record.holds[index]))
+        notify(RowKind.RECORDED, index + 1)
+    both = record.active[:-1] & record.active[1:]
+    moved = both & (record.node_of[:-1] != record.node_of[1:])
+    transferred = float(record.usage[:-1, :, 1][moved].sum()) / GIB
+    return meter, BacktestRow(
+        name=RowKind.RECORDED.value,
+        kind=RowKind.RECORDED,
+        metrics=meter.metrics(),
+        series=meter.series(),
+        migrations=int(moved.sum()),
+        gib=None if np.isnan(transferred) else transferred,
+        migration_minutes=0.0 if not moved.any() else None,
+        cpu_seconds=process_time() - started_at,
+    )
+
+
+def _static_row(record: LoadRecord, settings: BacktestSettings) -> MeteredRow:
+    """Return the metrics of the first placement."""
+    started_at = process_time()
+    platform = _platform(record, settings)
+    platform.finish()
+    return platform.meter, BacktestRow(
+        name=RowKind.STATIC.value,
+        kind=RowKind.STATIC,
+        metrics=platform.meter.metrics(),
+        series=platform.meter.series(),
+        relocations=platform.relocations,
+        cpu_seconds=process_time() - started_at,
+    )
+
+
+def _best_row(
+    record: LoadRecord, settings: BacktestSettings, notify: Notify
+) -> MeteredRow:
+    """Return the metrics of the best plan of `optimize` at each instant."""
+    started_at = process_time()
+    platform = _platform(record, settings)
+    policy = Optimize(
+        budget="unlimited",
+        threshold=0.0,
+        min_improvement=0.0,
+        migration_cost_weight=0.0,
+        seed=settings.seed,
+        limits=settings.limits,
+    )
+    reasons: Counter[str] = Counter()
+    for index in _decision_times(platform, record, settings.every):
+        decision = policy.decide(platform.observe(), None)
+        reasons[decision.reason.value] += 1
+        platform.place(_targets(decision.plan))
+        notify(RowKind.BEST, index + 1)
+    return platform.meter, BacktestRow(
+        name=RowKind.BEST.value,
+        kind=RowKind.BEST,
+        metrics=platform.meter.metrics(),
+        series=platform.meter.series(),
+        regret=0.0,
+        gib=None,
+        migration_minutes=None,
+        relocations=platform.relocations,
+        reasons=dict(sorted(reasons.items())),
+        cpu_seconds=process_time() - started_at,
+    )
+
+
+def _targets(plan: Plan) -> dict[GuestId, NodeId]:
+    """Return the last target of each guest that *plan* migrates."""
+    actions = (step.action for step in plan.steps)
+    return {
+        action.guest: action.target
+        for action in actions
+        if isinstance(action, LiveMigration | ColdMigration)
+    }
+
+
+def _policy_row(
+    name: str,
+    policy: Policy[Any],
+    record: LoadRecord,
+    settings: BacktestSettings,
+    notify: Notify,
+) -> MeteredRow:
+    """Return the metrics of *policy*: a cycle of the controller at each decision."""
+    started_at = process_time()
+    platform = _platform(record, settings)
+    context = _cycle_context(policy, platform)
+    totals = _CycleTotals()
+    for index in _decision_times(platform, record, settings.every):
+        totals.add(run_cycle(context))
+        notify(name, index + 1)
+    return platform.meter, BacktestRow(
+        name=name,
+        kind=RowKind.POLICY,
+        metrics=platform.meter.metrics(),
+        series=platform.meter.series(),
+        migrations=totals.migrations,
+        unfinished_steps=dict(sorted(totals.unfinished.items())),
+        gib=totals.gib,
+        migration_minutes=totals.seconds / MINUTE,
+        relocations=platform.relocations,
+        reasons=dict(sorted(totals.reasons.items())),
+        cpu_seconds=process_time() - started_at,
+    )
+
+
+def _cycle_context(policy: Policy[Any], platform: RecordedPlatform) -> CycleContext:
+    """Return the context of the cycles of *policy* on *platform*."""
+    store = BacktestStore(policy.limits)
+    return CycleContext(
+        command="backtest",
+        execution=ExecutionContext(
+            platform=platform,
+            clock=platform.clock,
+            store=store,
+            limits=policy.limits,
+            observer=NullObserver(),
+            cancellation=CancellationToken(),
+            poll_interval=POLL_INTERVAL,
+        ),
+        observe=platform.observe,
+        decision_source=PolicyDecisionSource(policy, store),
+        approve=lambda _: True,
+        observer=_SilentObserver(),
+    )
+
+
+def _platform(record: LoadRecord, settings: BacktestSettings) -> RecordedPlatform:
+    return RecordedPlatform(
+        record,
+        seed=settings.seed,
+        bandwidth=settings.limits.bandwidth or LINK_BANDWIDTH,
+    )
+
+
+def _decision_times(
+    platform: RecordedPlatform, record: LoadRecord, every: float
+) -> Iterator[int]:
+    """Yield the index of the snapshot of each decision; simulate up to each.
+
+    A decision follows the one before by at least *every* seconds, and its end. After
+    the last one, the rest of the record is simulated.
+    """
+    offsets = np.array(record.offsets)
+    earliest = 0.0
+    while True:
+        earliest = max(earliest, platform.clock.monotonic()) - _EPSILON
+        index = int(np.searchsorted(offsets, earliest))
+        if index == len(offsets):
+            break
+        wait = float(offsets[index]) - platform.clock.monotonic()
+        if wait > 0:
+            platform.clock.sleep(wait)
+        platform.advance()
+        yield index
+        # Without a minimum, the next snapshot is the next decision.
+        earliest = float(offsets[index]) + max(every, 2 * _EPSILON)
+    platform.finish()
+
+
+class _CycleTotals:
+    """Sums over the cycles of a policy.
+
+    Attributes:
+        reasons: Number of decisions by reason.
+        unfinished: Number of steps by outcome, other than done.
+        migrations: Number of migrations done.
+        gib: Memory of their guests in GiB; None if that of one is unknown.
+        seconds: Their summed duration.
+    """
+
+    def __init__(self) -> None:
+        self.reasons: Counter[str] = Counter()
+        self.unfinished: Counter[str] = Counter()
+        self.migrations = 0
+        self.gib: float | None = 0.0
+        self.seconds = 0.0
+
+    def add(self, result: CycleResult) -> None:
+        """Add the result of a cycle."""
+        decided, report = result.decided, result.report
+        if decided is None or report is None:
+            return
+        self.reasons[decided.decision.reason.value] += 1
+        for record in report.records:
+            if record.outcome is not Outcome.DONE:
+                self.unfinished[str(record.outcome)] += 1
+            elif isinstance(record.action, LiveMigration | ColdMigration):
+                guest = decided.snapshot.guests[record.action.guest]
+                self._add_migration(record, guest.usage.memory)
+
+    def _add_migration(self, record: StepRecord, memory: int | None) -> None:
+        self.migrations += 1
+        if self.gib is not None:
+            self.gib = None if memory is None else self.gib + memory / GIB
+        if record.ended_at is not None:
+            self.seconds += (record.ended_at - record.intended_at).total_seconds()
+
+
+class BacktestStore(MemoryStore):
+    """Store that keeps only what later decisions depend on.
+
+    Args:
+        limits: Limits of the operator; steps are kept for their cooldown.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__()
+        self._retention = max(LOOKBACK, timedelta(seconds=limits.cooldown))
+
+    def record_cycle(self, cycle: CycleRecord) -> None:
+        """Forget steps that ended too long ago; the record itself is not needed."""
+        oldest = cycle.decided_at - self._retention
+        self._records = {
+            key: record
+            for key, record in self._records.items()
+            if record.ended_at is None or record.ended_at >= oldest
+        }
+
+
+class _SilentObserver:
+    """Cycle observer that ignores all events."""
+
+    def recovery_started(self, records: Sequence[StepRecord]) -> None:
+        """Do nothing."""
+
+    def decision_recorded(self, decided: RecordedDecision) -> None:
+        """Do nothing."""
+
+    def running_steps(self) -> AbstractContextManager[ExecutionObserver]:
+        """Return an observer that ignores all events."""
+        return nullcontext(NullObserver())
