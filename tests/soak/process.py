@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from opendrs.cli.sources import ClusterSource
 from opendrs.cli.wiring import ClusterObserver
 from opendrs.controller import CancellationToken, ExecutionContext
-from opendrs.controller.cycle import PolicyDecisionSource
+from opendrs.controller.cycle import ConsentApproval, PolicyDecisionSource
 from opendrs.controller.event_log import LoggingObserver
 from opendrs.controller.events import LOGGER
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
@@ -192,7 +192,13 @@ def control(setup: ControllerConfig, ask: Call) -> None:
             require_alive=lambda: None,
         )
         decision_source = PolicyDecisionSource(setup.policy, store)
-        Controller(settings, context, decision_source, WakeupEvent()).run_forever()
+        Controller(
+            settings,
+            context,
+            decision_source,
+            WakeupEvent(),
+            ConsentApproval(lambda _: True),
+        ).run_forever()
 
 
 @contextmanager

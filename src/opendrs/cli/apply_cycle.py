@@ -20,7 +20,7 @@ from opendrs.controller import (
     RecordedDecision,
     run_cycle,
 )
-from opendrs.controller.cycle import PolicyDecisionSource
+from opendrs.controller.cycle import ConsentApproval, PolicyDecisionSource
 from opendrs.errors import PlatformError
 from opendrs.model import Snapshot
 from opendrs.policies import Decision, Policy
@@ -176,7 +176,7 @@ def _cycle_context(
         ),
         observe=lambda: observe(task.source),
         decision_source=source,
-        approve=lambda _: consent(),
+        approval=ConsentApproval(lambda _: consent()),
         observer=_ApplyObserver(task, output, cancellation),
     )
 

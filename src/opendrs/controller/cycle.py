@@ -25,7 +25,7 @@ from opendrs.controller.policy_memory import load_memory, save_memory
 from opendrs.controller.power_failures import exclude_failed_power_nodes
 from opendrs.controller.recovery import recover
 from opendrs.controller.serialization import cycle_record
-from opendrs.model import Snapshot
+from opendrs.model import Plan, Snapshot
 from opendrs.optimizer import Portion
 from opendrs.policies import Decision, Policy
 from opendrs.ports import Platform, StepRecord, Store
@@ -173,10 +173,75 @@ class CycleResult:
     Attributes:
         decided: The decision; None if the cycle was stopped before it.
         report: The outcomes of the steps; None if the plan was not executed.
+        approved: Name and outcomes of each executed plan of an earlier cycle.
     """
 
     decided: RecordedDecision | None = None
     report: ExecutionReport | None = None
+    approved: tuple[tuple[str, ExecutionReport], ...] = ()
+
+
+def _ignore_report(report: ExecutionReport) -> None:
+    """Do nothing: the outcomes of the steps are recorded elsewhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovedPlan:
+    """Steps that may be executed.
+
+    Attributes:
+        run: Name of the execution.
+        plan: The steps: the plan of a decision, or a part of it.
+        stop_reason: Function that returns why no further step may start, or an empty
+            text; called before each step. It may raise `StoreError`.
+        ended: Function that receives the outcomes; it may raise `StoreError`.
+    """
+
+    run: str
+    plan: Plan
+    stop_reason: Callable[[], str] = str
+    ended: Callable[[ExecutionReport], None] = _ignore_report
+
+
+class Approval(Protocol):
+    """Approval of plans. Every method may raise `StoreError`."""
+
+    def reconcile(self) -> None:
+        """Settle the plans of interrupted runs; called while no step is running."""
+
+    def next_approved(self) -> ApprovedPlan | None:
+        """Return a plan of an earlier cycle that is to be executed now, or None."""
+
+    def approve(self, decided: RecordedDecision) -> ApprovedPlan | None:
+        """Return the steps of the plan that are to be executed now, or None.
+
+        It is called for every decision, also for one with an empty plan.
+        """
+
+
+class ConsentApproval:
+    """Approval that asks before the first step, and has no plans of earlier cycles.
+
+    Args:
+        consent: Function that returns True if the plan of a decision may be executed.
+    """
+
+    def __init__(self, consent: Callable[[RecordedDecision], bool]) -> None:
+        self._consent = consent
+
+    def reconcile(self) -> None:
+        """Do nothing: there are no plans of interrupted runs."""
+
+    def next_approved(self) -> ApprovedPlan | None:
+        """Return None: there are no plans of earlier cycles."""
+        return None
+
+    def approve(self, decided: RecordedDecision) -> ApprovedPlan | None:
+        """Return the whole plan if it is not empty and may be executed."""
+        plan = decided.decision.plan
+        if not plan.steps or not self._consent(decided):
+            return None
+        return ApprovedPlan(run=decided.run, plan=plan)
 
 
 class CycleObserver(Protocol):
@@ -202,8 +267,7 @@ class CycleContext:
         observe: Function that returns the current snapshot; may raise
             `PlatformError`.
         decision_source: Source of the decision.
-        approve: Function that returns True if the plan may be executed. It is not
-            called for an empty plan.
+        approval: Approval of the plan, and plans that were approved since.
         observer: Receives the events of the cycle.
     """
 
@@ -211,12 +275,12 @@ class CycleContext:
     execution: ExecutionContext
     observe: Callable[[], Snapshot]
     decision_source: DecisionSource
-    approve: Callable[[RecordedDecision], bool]
+    approval: Approval
     observer: CycleObserver
 
 
 def run_cycle(context: CycleContext) -> CycleResult:
-    """Recover, observe, decide, record, approve, execute.
+    """Recover, execute approved plans, observe, decide, record, approve, execute.
 
     The decision and everything that reproduces it is recorded before the first step
     starts. A stop request prevents a new decision, and the start of steps.
@@ -230,12 +294,45 @@ def run_cycle(context: CycleContext) -> CycleResult:
     correct_times(execution.store, execution.clock.now())
     recovered = _recover(context)
     _reconcile(context)
+    approved = execute_approved(context)
     if execution.cancellation.stop_requested:
-        return CycleResult()
+        return CycleResult(approved=approved)
     decided = _decide(context, recovered)
     report = _execute(context, decided)
     _reconcile(context)
-    return CycleResult(decided, report)
+    return CycleResult(decided, report, approved)
+
+
+def execute_approved(
+    context: CycleContext,
+) -> tuple[tuple[str, ExecutionReport], ...]:
+    """Execute the plans of earlier cycles that have been approved since.
+
+    Called while no step is running.
+
+    Returns:
+        Name and outcomes of each execution.
+
+    Raises:
+        StoreError: The store could not be read or written.
+    """
+    executed = []
+    while not context.execution.cancellation.stop_requested:
+        approved = context.approval.next_approved()
+        if approved is None:
+            break
+        executed.append((approved.run, _run_steps(context, approved)))
+    return tuple(executed)
+
+
+def _run_steps(context: CycleContext, approved: ApprovedPlan) -> ExecutionReport:
+    with context.observer.running_steps() as observer:
+        execution = replace(
+            context.execution, observer=observer, stop_reason=approved.stop_reason
+        )
+        report = execute(approved.plan, execution, run=approved.run)
+    approved.ended(report)
+    return report
 
 
 def _recover(context: CycleContext) -> tuple[StepRecord, ...]:
@@ -249,8 +346,9 @@ def _recover(context: CycleContext) -> tuple[StepRecord, ...]:
 
 
 def _reconcile(context: CycleContext) -> None:
-    """Settle the requests, unless a stop left steps to the next process."""
+    """Settle plans and requests, unless a stop left steps to the next process."""
     if not context.execution.store.unfinished():
+        context.approval.reconcile()
         context.decision_source.reconcile()
 
 
@@ -293,12 +391,10 @@ def _execute(
     if execution.cancellation.stop_requested:
         return None
     context.observer.decision_recorded(decided)
-    if plan.steps and not context.approve(decided):
+    approved = context.approval.approve(decided)
+    if plan.steps and approved is None:
         return None
     context.decision_source.record_decision(
         decided.snapshot, decided.decision, decided.run
     )
-    if not plan.steps:
-        return ExecutionReport()
-    with context.observer.running_steps() as observer:
-        return execute(plan, replace(execution, observer=observer), run=decided.run)
+    return ExecutionReport() if approved is None else _run_steps(context, approved)

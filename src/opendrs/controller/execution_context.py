@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -78,6 +79,8 @@ class ExecutionContext:
         observer: Receives the events of the execution.
         cancellation: Stop and abort requests of the operator.
         poll_interval: Seconds between two polls.
+        stop_reason: Function that returns why no further step may start, or an empty
+            text; called before each step. It may raise `StoreError`.
     """
 
     platform: Platform
@@ -87,3 +90,4 @@ class ExecutionContext:
     observer: ExecutionObserver
     cancellation: CancellationToken
     poll_interval: float = 1.0
+    stop_reason: Callable[[], str] = str

@@ -8,7 +8,8 @@ import pytest
 
 from opendrs.api.openapi import STATUS_RESPONSES, SUBMIT_RESPONSES
 from opendrs.config import api_schema
-from opendrs.config.settings import AgentSettings, ApiSettings, ControllerSettings
+from opendrs.config.controller_settings import ControllerSettings
+from opendrs.config.settings import AgentSettings, ApiSettings
 from opendrs.config.snapshot_schema import FIELDS
 from opendrs.model import Limits, LoadState
 from opendrs.platforms.command import CommandPlatformSettings

@@ -17,7 +17,8 @@ import tomli_w
 
 from opendrs.cli.wiring import configured_policy
 from opendrs.config import write_snapshot
-from opendrs.config.settings import ControllerSettings, Settings
+from opendrs.config.controller_settings import ControllerSettings
+from opendrs.config.settings import Settings
 from opendrs.policies import Balance
 from opendrs.policies.consolidation import Consolidate
 from support.builders import cluster

@@ -10,7 +10,7 @@ from datetime import datetime
 import pytest
 
 from opendrs.config import snapshot_from
-from opendrs.controller.cycle import PolicyDecisionSource
+from opendrs.controller.cycle import ConsentApproval, PolicyDecisionSource
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
 from opendrs.errors import (
     OpenDRSError,
@@ -65,6 +65,7 @@ class ControllerSetup:
                 policy or Balance(limits=SHORT_LIMITS), self.simulation.store
             ),
             self.wakeup_event,
+            ConsentApproval(lambda _: True),
         )
 
     def _observe(self) -> Snapshot:
