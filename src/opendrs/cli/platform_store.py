@@ -19,7 +19,14 @@ from opendrs.escapes import repr_value
 from opendrs.model import Snapshot
 from opendrs.policies import Policy
 from opendrs.ports import Clock, CycleRecord, OperatorAction, Store
-from opendrs.store import Access, OperatorStore, PostgresqlStore, SqliteStore
+from opendrs.store import (
+    Access,
+    DatabasePlanStore,
+    DatabaseStore,
+    OperatorStore,
+    PostgresqlStore,
+    SqliteStore,
+)
 from opendrs.transport.secrets import given_sources, read_located_secret
 
 OWNER_KEY = "platform"  # the key in the store for the name of its platform
@@ -75,12 +82,27 @@ def recorded_cycles(name: str, settings: Settings) -> tuple[CycleRecord, ...]:
         ConfigurationError: The store belongs to another platform.
         StoreError: The store cannot be read.
     """
+    with open_to_read(name, settings) as store:
+        return store.cycles()
+
+
+@contextmanager
+def open_to_read(name: str, settings: Settings) -> Iterator[DatabaseStore]:
+    """Yield the store of the platform *name*; an empty one if there is none yet.
+
+    Raises:
+        UnknownPlatformError: The platform is not configured.
+        ConfigurationError: The store belongs to another platform.
+        StoreError: The store cannot be read.
+    """
     settings.connection(name)
     if not _may_exist(settings, name):
-        return ()
+        with SqliteStore(None) as empty:
+            yield empty
+        return
     with _database(settings, name, Access.READ) as store:
         store_owner(store, name)
-        return store.cycles()
+        yield store
 
 
 def _may_exist(settings: Settings, name: str) -> bool:
@@ -155,11 +177,33 @@ def open_operator_store(name: str, settings: Settings) -> Iterator[OperatorStore
         StoreError: The store cannot be opened, or its tables are of another version
             that a controller uses.
     """
+    with _open_to_operate(name, settings) as store:
+        yield OperatorStore(store)
+
+
+@contextmanager
+def open_plan_store(name: str, settings: Settings) -> Iterator[DatabasePlanStore]:
+    """Yield the plans of the platform *name* for the commands of an operator.
+
+    A controller may be running.
+
+    Raises:
+        UnknownPlatformError: The platform is not configured.
+        ConfigurationError: The store belongs to another platform.
+        StoreError: The store cannot be opened, or its tables are of another version
+            that a controller uses.
+    """
+    with _open_to_operate(name, settings) as store:
+        yield DatabasePlanStore(store)
+
+
+@contextmanager
+def _open_to_operate(name: str, settings: Settings) -> Iterator[DatabaseStore]:
     settings.connection(name)
     with _database(settings, name, Access.OPERATE) as store:
         if store_owner(store, name) is None:
             store.save(OWNER_KEY, {"name": name})
-        yield OperatorStore(store)
+        yield store
 
 
 def operator_action(
