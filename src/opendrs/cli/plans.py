@@ -28,7 +28,7 @@ from opendrs.store import DatabasePlanStore
 @click.option(
     "--state",
     "states",
-    type=click.Choice(list(PlanState)),
+    type=click.Choice([state.value for state in PlanState]),
     multiple=True,
     help="Only plans in this state; may be repeated (default: all).",
 )

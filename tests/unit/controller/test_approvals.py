@@ -1,0 +1,331 @@
+"""Plans of a controller in the modes observe, advise and automatic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from opendrs.config.controller_settings import ControllerSettings, Mode
+from opendrs.controller.approvals import PlanApprovals, plan_id
+from opendrs.controller.cycle import PolicyDecisionSource
+from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
+from opendrs.controller.modes import BREAKER_KEY, MODE_KEY, ModeChange
+from opendrs.model import Snapshot, StepId
+from opendrs.policies import Balance
+from opendrs.ports import (
+    Outcome,
+    PlanApproval,
+    PlanChange,
+    PlanRecord,
+    PlanState,
+    StepRecord,
+)
+from opendrs.store import DatabasePlanStore, SqliteStore
+from support.builders import NOON, cluster
+from support.simulated_cluster import SHORT_LIMITS, SimulatedCluster, migration, step
+
+LOPSIDED = cluster(
+    nodes={"a": 0.8, "b": 0.0},
+    guests={"one": ("a", 0.2), "two": ("a", 0.2), "three": ("a", 0.2)},
+)
+HOUR = 3600.0
+
+
+class Desk:
+    """A controller, and the desk of an operator who decides about its plans."""
+
+    def __init__(
+        self, store: SqliteStore, origin: Snapshot = LOPSIDED, **settings: Any
+    ) -> None:
+        self.simulation = SimulatedCluster(origin)
+        self.simulation.store = self.store = store
+        self.plans = DatabasePlanStore(store)
+        self.settings = ControllerSettings(**settings)
+        self.restart()
+
+    def restart(self) -> None:
+        """Let a new process take over: all that is left is the store."""
+        simulation = self.simulation
+        self.approvals = PlanApprovals(
+            self.plans,
+            self.store,
+            simulation.clock,
+            self.settings,
+            simulation.cancellation,
+        )
+        self.controller = Controller(
+            LoopSettings(
+                interval=300,
+                batch_window=10,
+                observe=simulation.simulated_platform.observe,
+                require_alive=lambda: None,
+            ),
+            simulation.context(),
+            PolicyDecisionSource(Balance(limits=SHORT_LIMITS), self.store),
+            WakeupEvent(),
+            self.approvals,
+        )
+
+    def cycle(self) -> int:
+        """Run a cycle; return the number of steps that it started."""
+        before = sum(self.simulation.simulated_platform.starts.values())
+        self.controller.run_once()
+        return sum(self.simulation.simulated_platform.starts.values()) - before
+
+    def states(self) -> list[str]:
+        return [plan.state.value for plan in self.plans.plans()]
+
+    def last(self) -> PlanRecord:
+        return self.plans.plans()[-1]
+
+    def approve(self, plan: PlanRecord, *steps: str, digest: str = "") -> None:
+        now = self.simulation.clock.now()
+        approval = PlanApproval(
+            user="ada",
+            at=now,
+            steps=tuple(map(StepId, steps)) or tuple(each.id for each in plan.steps),
+            digest=digest or plan.digest,
+        )
+        self.decide(plan, PlanState.APPROVED, approval)
+
+    def decide(
+        self, plan: PlanRecord, state: PlanState, approval: PlanApproval | None = None
+    ) -> None:
+        now = self.simulation.clock.now()
+        assert self.plans.change(
+            plan.id, PlanChange(state=state, at=now, approval=approval)
+        )
+
+    def set_mode(self, mode: Mode) -> None:
+        entry = ModeChange(mode=mode, user="ada", at=NOON).entry()
+        self.store.save(MODE_KEY, entry)
+
+
+@pytest.fixture
+def store() -> Iterator[SqliteStore]:
+    with SqliteStore(None) as opened:
+        yield opened
+
+
+def test_observe_starts_and_proposes_nothing(store: SqliteStore) -> None:
+    desk = Desk(store)
+
+    assert desk.cycle() == 0
+    assert desk.plans.plans() == ()
+    assert len(store.cycles()) == 1
+
+
+def test_automatic_starts_its_plan_and_records_it(store: SqliteStore) -> None:
+    desk = Desk(store, mode=Mode.AUTOMATIC)
+
+    assert desk.cycle() == 2
+    plan = desk.last()
+    assert plan.state is PlanState.DONE
+    assert plan.approval is not None
+    assert plan.approval.user is None
+    assert store.records_of(plan.run)
+    assert store.cycles()[0].run == plan.run
+
+
+def test_advise_proposes_once_and_starts_what_is_approved(store: SqliteStore) -> None:
+    desk = Desk(store, mode=Mode.ADVISE)
+
+    assert [desk.cycle(), desk.cycle()] == [0, 0]
+    assert desk.states() == ["proposed"]
+    desk.approve(desk.last())
+    assert desk.cycle() == 2
+    assert desk.states() == ["done"]
+
+
+def test_only_the_approved_steps_are_started(store: SqliteStore) -> None:
+    desk = Desk(store, mode=Mode.ADVISE)
+    desk.cycle()
+    plan = desk.last()
+
+    desk.approve(plan, plan.steps[0].id)
+
+    desk.cycle()
+    assert [record.step for record in store.records_of(plan.run)] == [plan.steps[0].id]
+    found = desk.plans.plan(plan.id)
+    assert found is not None
+    assert found.state is PlanState.DONE
+
+
+def test_plan_with_another_digest_is_not_started(store: SqliteStore) -> None:
+    desk = Desk(store, mode=Mode.ADVISE)
+    desk.cycle()
+
+    desk.approve(desk.last(), digest="another")
+
+    assert desk.cycle() == 0
+    assert desk.states()[0] == "failed"
+
+
+def test_proposed_plan_expires_and_is_proposed_again(store: SqliteStore) -> None:
+    desk = Desk(store, mode=Mode.ADVISE, approval_time=HOUR)
+    desk.cycle()
+    desk.simulation.clock.sleep(HOUR)
+
+    desk.cycle()
+
+    assert desk.states() == ["expired", "proposed"]
+
+
+def test_approved_plan_that_waited_too_long_is_not_started(store: SqliteStore) -> None:
+    desk = Desk(store, mode=Mode.ADVISE, approval_time=HOUR)
+    desk.cycle()
+    desk.approve(desk.last())
+    desk.set_mode(Mode.OBSERVE)
+    desk.simulation.clock.sleep(HOUR)
+    desk.set_mode(Mode.ADVISE)
+
+    assert desk.cycle() == 0
+    assert desk.states() == ["expired", "proposed"]
+
+
+def test_declined_steps_are_proposed_again_after_the_time(store: SqliteStore) -> None:
+    desk = Desk(store, mode=Mode.ADVISE, approval_time=HOUR)
+    desk.cycle()
+    desk.decide(desk.last(), PlanState.REJECTED)
+
+    desk.cycle()
+    assert desk.states() == ["rejected"]
+    desk.simulation.clock.sleep(HOUR)
+    desk.cycle()
+    assert desk.states() == ["rejected", "proposed"]
+
+
+def test_other_decision_supersedes_the_proposed_plan(store: SqliteStore) -> None:
+    desk = Desk(store, mode=Mode.ADVISE)
+    desk.cycle()
+    (first, *_) = desk.last().steps
+    desk.simulation.simulated_platform.start(first.action)
+    desk.simulation.clock.sleep(HOUR)
+
+    desk.cycle()
+
+    assert desk.states()[0] == "superseded"
+
+
+def test_approved_step_that_no_longer_fits_fails_the_plan(store: SqliteStore) -> None:
+    desk = Desk(store, mode=Mode.ADVISE)
+    desk.cycle()
+    plan = desk.last()
+    desk.simulation.simulated_platform.start(plan.steps[0].action)
+    desk.simulation.clock.sleep(HOUR / 2)
+    desk.approve(plan, plan.steps[0].id)
+
+    starts = desk.cycle()
+
+    found = desk.plans.plan(plan.id)
+    assert found is not None
+    assert (starts, found.state) == (0, PlanState.FAILED)
+    (record,) = store.records_of(plan.run)
+    assert record.outcome is Outcome.REJECTED
+    assert record.detail in found.detail
+
+
+def test_guest_that_needs_approval_does_not_block_the_others(
+    store: SqliteStore,
+) -> None:
+    reference = Desk(store, LOPSIDED, mode=Mode.ADVISE)
+    reference.cycle()
+    moved = [each.action.guest for each in reference.last().steps]  # type: ignore[union-attr]
+    reference.decide(reference.last(), PlanState.REJECTED)
+    tagged = replace(LOPSIDED.guests[moved[0]], tags=frozenset({"prod"}))
+    origin = replace(LOPSIDED, guests={**LOPSIDED.guests, moved[0]: tagged})
+
+    desk = Desk(store, origin, mode=Mode.AUTOMATIC, advise_tags=("prod",))
+    started = desk.cycle()
+
+    assert started == len(moved) - 1
+    assert desk.simulation.node_of(moved[0]) == "a"
+    assert desk.last().state is PlanState.DONE
+
+
+def test_breaker_stops_what_no_operator_has_approved(store: SqliteStore) -> None:
+    desk = Desk(store, mode=Mode.AUTOMATIC)
+    platform = desk.simulation.simulated_platform
+    platform.schedule_fault(0.5, lambda: store.save(BREAKER_KEY, {}))
+
+    desk.cycle()
+
+    assert desk.last().state in (PlanState.CANCELLED, PlanState.DONE)
+    assert desk.cycle() == 0
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "state"),
+    [
+        ([Outcome.DONE, Outcome.DONE], PlanState.DONE),
+        ([Outcome.DONE, Outcome.FAILED], PlanState.FAILED),
+        ([Outcome.DONE], PlanState.FAILED),
+        ([], PlanState.FAILED),
+    ],
+)
+def test_interrupted_plan_is_settled_from_its_step_records(
+    store: SqliteStore, outcomes: list[Outcome], state: PlanState
+) -> None:
+    desk = Desk(store)
+    steps = tuple(step(str(n), migration(f"vm{n}", "a", "b")) for n in (1, 2))
+    approval = PlanApproval(
+        user=None, at=NOON, steps=tuple(each.id for each in steps), digest="d"
+    )
+    plan = PlanRecord(
+        id="a",
+        run="run a",
+        created_at=NOON,
+        lifetime=HOUR,
+        policy="balance",
+        reason="improves-balance",
+        reason_detail="",
+        steps=steps,
+        groups=(),
+        digest="d",
+        snapshot="s",
+        state=PlanState.APPROVED,
+        changed_at=NOON,
+        approval=approval,
+    )
+    desk.plans.add(plan)
+    desk.plans.change("a", PlanChange(state=PlanState.RUNNING, at=NOON))
+    for each, outcome in zip(steps, outcomes, strict=False):
+        store.write(
+            StepRecord(
+                run="run a",
+                step=each.id,
+                action=each.action,
+                intended_at=NOON,
+                ended_at=NOON + timedelta(seconds=1),
+                outcome=outcome,
+            )
+        )
+
+    desk.cycle()
+
+    found = desk.plans.plan("a")
+    assert found is not None
+    assert found.state is state
+
+
+def test_loop_starts_an_approved_plan_between_two_cycles(store: SqliteStore) -> None:
+    desk = Desk(store, mode=Mode.ADVISE)
+    simulation = desk.simulation
+    simulation.simulated_platform.schedule_fault(100, lambda: desk.approve(desk.last()))
+    simulation.simulated_platform.schedule_fault(250, simulation.cancellation.cancel)
+
+    desk.controller.run_forever()
+
+    assert desk.states() == ["done"]
+    assert len(store.cycles()) == 1
+
+
+def test_ids_are_short_and_differ() -> None:
+    names = {plan_id("run", attempt) for attempt in range(100)}
+
+    assert len(names) == 100
+    assert {len(name) for name in names} == {5}
