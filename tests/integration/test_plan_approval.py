@@ -16,6 +16,8 @@ import tomli_w
 from integration.libvirt_lab import eventually
 from integration.test_standby import RunningController
 from opendrs.model import GIB, Snapshot
+from opendrs.ports import PlanRecord, PlanState
+from opendrs.store import Access, DatabasePlanStore, SqliteStore
 from support import external_cluster
 from support.builders import cluster
 from support.external_cluster import AFTER, BEFORE, CallMoment, ExternalCluster
@@ -24,6 +26,7 @@ IMBALANCED: Snapshot = cluster(
     {"h1": 0.9, "h2": 0.1, "h3": 0.1},
     {f"vm{number}": ("h1", 0.15) for number in range(1, 6)},
 )
+PATIENCE = 120.0  # seconds in which the controller acts, on a busy machine
 Document = dict[str, Any]
 Command = Callable[..., Document]
 
@@ -86,83 +89,106 @@ def start(place: Path, controllers: list[RunningController]) -> RunningControlle
     return started
 
 
-def plan_in(opendrs: Command, state: str) -> Document:
-    """Return the plan in *state*, once there is one."""
-    found: list[Document] = []
+class Plans:
+    """The plans in the store, read while a controller runs.
 
-    def has_plan() -> bool:
-        found[:] = opendrs("plans", "--state", state)  # type: ignore[assignment]
-        return bool(found)
+    Args:
+        path: The file of the store.
+    """
 
-    eventually(has_plan, 60, f"a plan is {state}")
-    return found[-1]
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def all(self, *states: PlanState) -> tuple[PlanRecord, ...]:
+        """Return the plans in one of *states*; all without one."""
+        if not self._path.exists():
+            return ()
+        with SqliteStore(self._path, Access.READ) as store:
+            return DatabasePlanStore(store).plans(states or tuple(PlanState))
+
+    def wait_for(self, state: PlanState) -> PlanRecord:
+        """Return the newest plan in *state*, once there is one."""
+        eventually(lambda: bool(self.all(state)), PATIENCE, f"a plan is {state}")
+        return self.all(state)[-1]
+
+    def outcomes(self, plan: PlanRecord) -> set[str]:
+        """Return the outcomes of the steps of *plan*."""
+        with SqliteStore(self._path, Access.READ) as store:
+            return {str(record.outcome) for record in store.records_of(plan.run)}
 
 
-def state_of(opendrs: Command, plan: Document) -> object:
-    return opendrs("plans", plan["id"])["state"]
+@pytest.fixture
+def plans(tmp_path: Path) -> Plans:
+    return Plans(tmp_path / "record.sqlite")
+
+
+def wait_for_decisions(controller: RunningController, number: int) -> None:
+    """Wait for *number* further decisions."""
+    before = len(controller.events("decision-made"))
+    eventually(
+        lambda: len(controller.events("decision-made")) >= before + number,
+        PATIENCE,
+        "it decides again",
+    )
 
 
 def test_approved_plan_is_executed_and_the_same_plan_stays(
     tmp_path: Path,
     external: ExternalCluster,
     opendrs: Command,
+    plans: Plans,
     controllers: list[RunningController],
 ) -> None:
     controller = start(tmp_path, controllers)
-    plan = plan_in(opendrs, "proposed")
-    assert len(plan["steps"]) >= 2
-    eventually(
-        lambda: len(controller.events("decision-made")) >= 3, 60, "it decides again"
-    )
-    assert [each["id"] for each in opendrs("plans")] == [plan["id"]]  # type: ignore[index]
+    plan = plans.wait_for(PlanState.PROPOSED)
+    assert len(plan.steps) >= 2
+    wait_for_decisions(controller, 2)
+    assert [each.id for each in plans.all()] == [plan.id]
     assert not external.starts
 
-    opendrs("approve", plan["id"])
+    opendrs("approve", plan.id)
 
-    eventually(lambda: state_of(opendrs, plan) == "done", 60, "the plan is done")
-    assert sum(external.starts.values()) == len(plan["steps"])
-    shown = opendrs("plans", plan["id"])
-    assert {step["outcome"] for step in shown["steps"]} == {"done"}
-    assert opendrs("approve", plan["id"], status=2) == {}
+    done = plans.wait_for(PlanState.DONE)
+    assert done.id == plan.id
+    assert sum(external.starts.values()) == len(plan.steps)
+    assert plans.outcomes(plan) == {"done"}
+    opendrs("approve", plan.id, status=2)
 
 
 def test_chosen_step_is_executed_alone(
     tmp_path: Path,
     external: ExternalCluster,
     opendrs: Command,
+    plans: Plans,
     controllers: list[RunningController],
 ) -> None:
     start(tmp_path, controllers)
-    plan = plan_in(opendrs, "proposed")
-    (step,) = [each for each in plan["steps"] if not each["depends_on"]][-1:]
+    plan = plans.wait_for(PlanState.PROPOSED)
+    step = [each for each in plan.steps if not each.depends_on][-1]
 
-    approved = opendrs("approve", plan["id"], "--step", step["id"])
+    approved = opendrs("approve", plan.id, "--step", step.id)
 
-    assert approved["approval"]["steps"] == [step["id"]]
-    eventually(lambda: state_of(opendrs, plan) == "done", 60, "the plan is done")
-    assert [action.guest for action in external.starts] == [step["guest"]]  # type: ignore[union-attr]
+    assert approved["approval"]["steps"] == [step.id]
+    plans.wait_for(PlanState.DONE)
+    assert list(external.starts) == [step.action]
 
 
 def test_rejected_plan_is_neither_started_nor_proposed_again(
     tmp_path: Path,
     external: ExternalCluster,
     opendrs: Command,
+    plans: Plans,
     controllers: list[RunningController],
 ) -> None:
     controller = start(tmp_path, controllers)
-    plan = plan_in(opendrs, "proposed")
+    plan = plans.wait_for(PlanState.PROPOSED)
 
-    opendrs("reject", plan["id"], "--because", "vm1 is being tested")
+    opendrs("reject", plan.id, "--because", "vm1 is being tested")
 
-    decisions = len(controller.events("decision-made"))
-    eventually(
-        lambda: len(controller.events("decision-made")) > decisions + 1,
-        60,
-        "it decides again",
-    )
-    (only,) = opendrs("plans")
-    assert only["state"] == "rejected"  # type: ignore[index]
-    assert "vm1 is being tested" in only["detail"]  # type: ignore[index]
+    wait_for_decisions(controller, 2)
+    (only,) = plans.all()
+    assert only.state is PlanState.REJECTED
+    assert "vm1 is being tested" in only.detail
     assert not external.starts
 
 
@@ -175,37 +201,31 @@ def test_rejected_plan_is_neither_started_nor_proposed_again(
     ],
     ids=["cancel", "pause", "observe"],
 )
-def test_running_plan_stops_before_the_next_step(
+def test_running_plan_stops_before_the_next_step(  # noqa: PLR0913, PLR0917 - fixtures
     tmp_path: Path,
     external: ExternalCluster,
     opendrs: Command,
+    plans: Plans,
     controllers: list[RunningController],
     words: tuple[str, ...],
     detail: str,
 ) -> None:
     start(tmp_path, controllers)
-    plan = plan_in(opendrs, "proposed")
+    plan = plans.wait_for(PlanState.PROPOSED)
 
     def stop(now: CallMoment) -> None:
         if now == ("start", BEFORE):
             external.on_call = lambda _: None
             name, *options = words
-            opendrs(name, *([plan["id"]] if name == "cancel" else options))
+            opendrs(name, *([plan.id] if name == "cancel" else options))
 
     external.on_call = stop
-    opendrs("approve", plan["id"])
+    opendrs("approve", plan.id)
 
+    assert detail in plans.wait_for(PlanState.CANCELLED).detail
     eventually(
-        lambda: state_of(opendrs, plan) == "cancelled", 60, "the plan is cancelled"
-    )
-    shown = opendrs("plans", plan["id"])
-    assert detail in shown["detail"]
-    eventually(
-        lambda: (
-            {each["outcome"] for each in opendrs("plans", plan["id"])["steps"]}
-            == {"done", "skipped"}
-        ),
-        60,
+        lambda: plans.outcomes(plan) == {"done", "skipped"},
+        PATIENCE,
         "the step in progress is done",
     )
     assert sum(external.starts.values()) == 1
@@ -215,36 +235,33 @@ def test_approved_plan_waits_for_the_end_of_a_pause(
     tmp_path: Path,
     external: ExternalCluster,
     opendrs: Command,
+    plans: Plans,
     controllers: list[RunningController],
 ) -> None:
     controller = start(tmp_path, controllers)
-    plan = plan_in(opendrs, "proposed")
+    plan = plans.wait_for(PlanState.PROPOSED)
     opendrs("pause", "--for", "1 h", "--because", "a storage upgrade")
-    opendrs("approve", plan["id"])
-    decisions = len(controller.events("decision-made"))
-    eventually(
-        lambda: len(controller.events("decision-made")) > decisions + 1,
-        60,
-        "it decides again",
-    )
-    assert state_of(opendrs, plan) == "approved"
+    opendrs("approve", plan.id)
+    wait_for_decisions(controller, 2)
+    assert [each.state for each in plans.all()] == [PlanState.APPROVED]
     assert not external.starts
 
     opendrs("resume")
 
-    eventually(lambda: state_of(opendrs, plan) == "done", 60, "the plan is done")
+    assert plans.wait_for(PlanState.DONE).id == plan.id
 
 
 @pytest.mark.parametrize("moment", [("start", BEFORE), ("start", AFTER)])
-def test_plan_of_a_killed_controller_is_settled_from_its_steps(
+def test_plan_of_a_killed_controller_is_settled_from_its_steps(  # noqa: PLR0913, PLR0917 - fixtures
     tmp_path: Path,
     external: ExternalCluster,
     opendrs: Command,
+    plans: Plans,
     controllers: list[RunningController],
     moment: CallMoment,
 ) -> None:
     controller = start(tmp_path, controllers)
-    plan = plan_in(opendrs, "proposed")
+    plan = plans.wait_for(PlanState.PROPOSED)
 
     def strike(now: CallMoment) -> None:
         if now == moment:
@@ -253,16 +270,15 @@ def test_plan_of_a_killed_controller_is_settled_from_its_steps(
             raise EOFError
 
     external.on_call = strike
-    opendrs("approve", plan["id"])
-    assert controller.process.wait(60) == -signal.SIGKILL
-    assert state_of(opendrs, plan) == "running"
+    opendrs("approve", plan.id)
+    assert controller.process.wait(PATIENCE) == -signal.SIGKILL
+    assert plans.wait_for(PlanState.RUNNING).id == plan.id
 
     start(tmp_path, controllers)
 
-    eventually(lambda: state_of(opendrs, plan) == "failed", 60, "the plan is settled")
-    shown = opendrs("plans", plan["id"])
-    assert "the controller ended" in shown["detail"]
-    assert set(external.starts.values()) <= {1}
+    failed = plans.wait_for(PlanState.FAILED)
+    assert failed.id == plan.id
+    assert "the controller ended" in failed.detail
     assert sum(external.starts.values()) == (1 if moment[1] == AFTER else 0)
 
 
@@ -270,21 +286,21 @@ def test_observe_starts_nothing_until_the_mode_is_automatic(
     tmp_path: Path,
     external: ExternalCluster,
     opendrs: Command,
+    plans: Plans,
     controllers: list[RunningController],
 ) -> None:
     configure(tmp_path, mode="observe")
     controller = start(tmp_path, controllers)
-    eventually(
-        lambda: len(controller.events("decision-made")) >= 2, 60, "it has decided"
-    )
+    controller.wait_for("decision-made")
     (started,) = controller.events("controller-started")
     assert started["mode"] == "observe"
-    assert opendrs("plans") == []
+    assert plans.all() == ()
     assert not external.starts
 
     assert opendrs("mode", "automatic")["source"] == "operator"
 
-    plan = plan_in(opendrs, "done")
-    assert plan["approval"]["user"] is None
-    assert sum(external.starts.values()) == len(plan["steps"])
-    eventually(lambda: bool(controller.events("mode-changed")), 60, "it is logged")
+    plan = plans.wait_for(PlanState.DONE)
+    assert plan.approval is not None
+    assert plan.approval.user is None
+    assert sum(external.starts.values()) == len(plan.steps)
+    assert controller.events("mode-changed")

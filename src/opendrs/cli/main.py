@@ -43,7 +43,7 @@ COMMANDS = {
     "compare": "Compare the plans of all policies.",
     "apply": "Plan, ask for confirmation, and execute the plan.",
     "agent": "Run the agent of one host.",
-    "run": "Run the controller: plan and migrate in cycles until stopped.",
+    "run": "Run the controller in cycles until stopped; by default it only observes.",
     "mode": "Show or set which plans the controller executes.",
     "pause": "Let the controller start nothing for a time.",
     "resume": "End a pause.",

@@ -48,7 +48,9 @@ platform_argument = click.argument("platform", metavar="PLATFORM")
 
 @click.command(name="mode")
 @platform_argument
-@click.argument("mode", type=click.Choice([mode.value for mode in Mode]), required=False)
+@click.argument(
+    "mode", type=click.Choice([mode.value for mode in Mode]), required=False
+)
 @config_option
 @format_option
 def command(

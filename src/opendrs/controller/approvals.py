@@ -46,6 +46,7 @@ from opendrs.ports import (
 
 _ID_ALPHABET = "23456789abcdefghjkmnpqrstvwxyz"  # without characters that look alike
 _ID_LENGTH = 5
+_LEVELS = {PlanState.FAILED: logging.WARNING, PlanState.RUNNING: logging.DEBUG}
 _OPEN = (PlanState.PROPOSED, PlanState.APPROVED)
 _DECLINED = (PlanState.REJECTED, PlanState.CANCELLED)
 
@@ -241,11 +242,10 @@ class PlanApprovals:
         change = PlanChange(state=state, at=self._clock.now(), detail=detail)
         is_changed = self._plans.change(plan.id, change)
         if is_changed:
-            failed = state is PlanState.FAILED
             log_event(
                 LogEventCode.PLAN_STATE_CHANGED,
                 f"plan {plan.id}: {state}" + (f": {detail}" if detail else ""),
-                level=logging.WARNING if failed else logging.INFO,
+                level=_LEVELS.get(state, logging.INFO),
                 plan=plan.id,
                 run=plan.run,
                 state=state,

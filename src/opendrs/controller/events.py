@@ -28,7 +28,7 @@ class LogEventCode(StrEnum):
     PLAN_PROPOSED = "plan-proposed"
     """A plan waits for the approval of an operator (mode advise)."""
     PLAN_STATE_CHANGED = "plan-state-changed"
-    """A plan is running, or has ended. A warning if it failed."""
+    """A plan has ended. A warning if it failed; at level debug if it is running."""
     MODE_CHANGED = "mode-changed"
     """The mode that applies has changed, for example by a pause."""
     STEP_STARTED = "step-started"

@@ -74,9 +74,13 @@ def test_every_setting_is_in_the_reference_with_its_default(
 ) -> None:
     for field in fields(kind):
         if field.name != "limits":
-            assert (
-                f"| `{field.name}` | {default_text(field.default)} |"
-                in reference_section(title)
+            default = (
+                field.default
+                if field.default_factory is MISSING
+                else field.default_factory()
+            )
+            assert f"| `{field.name}` | {default_text(default)} |" in reference_section(
+                title
             )
 
 
