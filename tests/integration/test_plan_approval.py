@@ -26,7 +26,7 @@ IMBALANCED: Snapshot = cluster(
     {"h1": 0.9, "h2": 0.1, "h3": 0.1},
     {f"vm{number}": ("h1", 0.15) for number in range(1, 6)},
 )
-PATIENCE = 120.0  # seconds in which the controller acts, on a busy machine
+TIMEOUT = 120.0  # seconds in which the controller acts, on a busy machine
 Document = dict[str, Any]
 Command = Callable[..., Document]
 
@@ -108,7 +108,7 @@ class Plans:
 
     def wait_for(self, state: PlanState) -> PlanRecord:
         """Return the newest plan in *state*, once there is one."""
-        eventually(lambda: bool(self.all(state)), PATIENCE, f"a plan is {state}")
+        eventually(lambda: bool(self.all(state)), TIMEOUT, f"a plan is {state}")
         return self.all(state)[-1]
 
     def outcomes(self, plan: PlanRecord) -> set[str]:
@@ -127,7 +127,7 @@ def wait_for_decisions(controller: RunningController, number: int) -> None:
     before = len(controller.events("decision-made"))
     eventually(
         lambda: len(controller.events("decision-made")) >= before + number,
-        PATIENCE,
+        TIMEOUT,
         "it decides again",
     )
 
@@ -225,7 +225,7 @@ def test_running_plan_stops_before_the_next_step(  # noqa: PLR0913, PLR0917 - fi
     assert detail in plans.wait_for(PlanState.CANCELLED).detail
     eventually(
         lambda: plans.outcomes(plan) == {"done", "skipped"},
-        PATIENCE,
+        TIMEOUT,
         "the step in progress is done",
     )
     assert sum(external.starts.values()) == 1
@@ -271,7 +271,7 @@ def test_plan_of_a_killed_controller_is_settled_from_its_steps(  # noqa: PLR0913
 
     external.on_call = strike
     opendrs("approve", plan.id)
-    assert controller.process.wait(PATIENCE) == -signal.SIGKILL
+    assert controller.process.wait(TIMEOUT) == -signal.SIGKILL
     assert plans.wait_for(PlanState.RUNNING).id == plan.id
 
     start(tmp_path, controllers)

@@ -126,13 +126,16 @@ def cancel(*, platform: str, name: str, config: Path | None, output_format: str)
     may decide on a similar plan: opendrs pause prevents that. A proposed plan is
     rejected by opendrs reject.
 
+    \b
+      opendrs cancel lab k7w2x
+
     Exit status: 0 cancelled, 2 invalid input, or the plan cannot be cancelled any
     more, 3 the database cannot be used.
-    """
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     return _end(platform, name, PlanState.CANCELLED, {}, config, output_format)
 
 
-def _end(  # noqa: PLR0913 - what the two commands have in common
+def _end(  # noqa: PLR0913, PLR0917 - what the two commands have in common
     platform: str,
     name: str,
     state: PlanState,

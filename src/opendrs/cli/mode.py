@@ -43,14 +43,13 @@ from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import TIME
 
 MAX_PAUSE = 366 * 86_400  # seconds
+_MODES = [mode.value for mode in Mode]
 platform_argument = click.argument("platform", metavar="PLATFORM")
 
 
 @click.command(name="mode")
 @platform_argument
-@click.argument(
-    "mode", type=click.Choice([mode.value for mode in Mode]), required=False
-)
+@click.argument("mode", type=click.Choice(_MODES), required=False)
 @config_option
 @format_option
 def command(
@@ -145,8 +144,11 @@ def resume(*, platform: str, config: Path | None, output_format: str) -> int:
 
     Without a pause, nothing changes.
 
+    \b
+      opendrs resume lab
+
     Exit status: 0 done, 2 invalid input, 3 the database cannot be used.
-    """
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     with open_operator_store(platform, settings) as store:
         store.change(operator_action(SystemClock(), "resume", {}), {PAUSE_KEY: None})

@@ -14,7 +14,7 @@ MAX_APPROVAL_TIME = 7 * 86_400  # seconds: the cluster changes meanwhile
 
 
 class Mode(StrEnum):
-    """What the controller does with the plans that it decides."""
+    """Treatment of the plans that the controller decides."""
 
     OBSERVE = "observe"
     """It records them, and starts nothing."""

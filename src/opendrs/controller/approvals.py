@@ -30,7 +30,7 @@ from opendrs.model import (
     Step,
     StepId,
     format_count,
-    steps_as_text,
+    plan_as_text,
 )
 from opendrs.ports import (
     Clock,
@@ -104,8 +104,8 @@ class PlanApprovals:
         """Return the steps that the mode allows to start; propose the others."""
         decision = decided.decision
         steps = decision.plan.steps
+        self._report_mode(self._mode(decided.policy.name, ""))
         mode = self._mode(decided.policy.name, decision.reason.value)
-        self._report_mode(mode)
         waiting = self._supersede(steps, decided.run)
         if not steps or mode.mode is Mode.OBSERVE:
             return None
@@ -180,10 +180,15 @@ class PlanApprovals:
         return remains
 
     def _is_declined(self, steps: Sequence[Step]) -> bool:
-        """Return True if an operator has declined the same steps recently."""
+        """Return True if an operator has declined the same steps recently.
+
+        A plan that was cancelled while it was running has records of steps.
+        """
         now = self._clock.now()
         return any(
-            now < plan.expires_at and _are_same(plan.steps, steps)
+            now < plan.expires_at
+            and _are_same(plan.steps, steps)
+            and not self._store.records_of(plan.run)
             for plan in self._plans.plans(_DECLINED)
         )
 
@@ -331,7 +336,7 @@ def _groups(
 
 
 def _digest(plan: PlanRecord) -> str:
-    return _sha256(f"{plan.snapshot} {steps_as_text(plan.steps)}")
+    return _sha256(f"{plan.snapshot} {plan_as_text(Plan(plan.steps))}")
 
 
 def _sha256(text: str) -> str:

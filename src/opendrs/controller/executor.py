@@ -8,12 +8,15 @@ and its task id right after.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from opendrs.controller.clock import ExponentialBackoff
 from opendrs.controller.execution_context import ExecutionContext
 from opendrs.controller.history import add_recent_actions, recent_actions
-from opendrs.controller.in_flight import OpenMigrations
+from opendrs.controller.in_flight import (
+    OpenMigrations,
+    without_unreachable_migrations,
+)
 from opendrs.controller.power_failures import exclude_nodes, find_power_failures
 from opendrs.controller.step_groups import (
     GroupSteps,
@@ -355,7 +358,7 @@ class _PlanExecution:
         return (
             not self._running
             and check_concurrency(
-                actions, _without_unreachable_migrations(snapshot), limits
+                actions, without_unreachable_migrations(snapshot), limits
             )
             is None
         )
@@ -395,17 +398,6 @@ class _PlanExecution:
                         f"step {tracker.step.id} of the same move group failed",
                     )
                 return
-
-
-def _without_unreachable_migrations(snapshot: Snapshot) -> Snapshot:
-    """Return *snapshot* without the migrations from or to an unreachable node."""
-    guests = {
-        name: replace(guest, migrating_to=None)
-        if not all(snapshot.nodes[node].reachable for node in guest.occupied_nodes)
-        else guest
-        for name, guest in snapshot.guests.items()
-    }
-    return replace(snapshot, guests=guests)
 
 
 def _migrations(group: GroupSteps) -> list[Migration]:

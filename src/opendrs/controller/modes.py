@@ -39,7 +39,7 @@ MODE_TEXTS: Mapping[Mode, str] = {
 
 
 class ModeSource(StrEnum):
-    """What determines the effective mode. The values are stable."""
+    """Origin of the effective mode. The values are stable."""
 
     CONFIGURATION = "configuration"
     """The table `[controller]`."""
@@ -146,11 +146,15 @@ def effective_mode(
             source=ModeSource.BREAKER,
             detail="the circuit breaker is open",
         )
-    if effective.mode is Mode.ADVISE and reason in REPAIR_REASONS:
+    if (
+        effective.mode is Mode.ADVISE
+        and settings.repair is Mode.AUTOMATIC
+        and reason in REPAIR_REASONS
+    ):
         return EffectiveMode(
-            mode=settings.repair,
+            mode=Mode.AUTOMATIC,
             source=ModeSource.REPAIR,
-            detail=f"repairs are configured with mode {settings.repair}",
+            detail="repairs are configured with mode automatic",
         )
     return effective
 

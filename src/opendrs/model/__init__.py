@@ -69,6 +69,8 @@ from opendrs.model.serialization import action_from_text as action_from_text
 from opendrs.model.serialization import decoding as decoding
 from opendrs.model.serialization import list_as_text as list_as_text
 from opendrs.model.serialization import list_from_text as list_from_text
+from opendrs.model.serialization import plan_as_text as plan_as_text
+from opendrs.model.serialization import plan_from_text as plan_from_text
 from opendrs.model.serialization import require_type as require_type
 from opendrs.model.serialization import steps_as_text as steps_as_text
 from opendrs.model.serialization import steps_from_text as steps_from_text

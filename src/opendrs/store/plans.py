@@ -9,11 +9,12 @@ from sqlalchemy import Row, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from opendrs.model import (
+    Plan,
     StepId,
     decoding,
+    plan_as_text,
+    plan_from_text,
     require_type,
-    steps_as_text,
-    steps_from_text,
     time_as_text,
     time_from_text,
     value_as_text,
@@ -63,7 +64,9 @@ class DatabasePlanStore:
         with self._store.transaction() as connection:
             is_sqlite = connection.dialect.name == "sqlite"
             into = sqlite.insert(PLANS) if is_sqlite else postgresql.insert(PLANS)
-            added = into.on_conflict_do_nothing().values(_to_row(plan))
+            added = into.on_conflict_do_nothing(index_elements=[PLANS.c.id]).values(
+                _to_row(plan)
+            )
             connection.execute(delete(PLANS).where(ended, PLANS.c.id.not_in(newest)))
             return connection.execute(added).rowcount == 1
 
@@ -118,7 +121,7 @@ def _to_row(plan: PlanRecord) -> dict[str, object]:
         "policy": plan.policy,
         "reason": plan.reason,
         "reason_detail": plan.reason_detail,
-        "steps": steps_as_text(plan.steps),
+        "steps": plan_as_text(Plan(plan.steps)),
         "groups": value_as_text({"groups": [list(group) for group in plan.groups]}),
         "digest": plan.digest,
         "snapshot": plan.snapshot,
@@ -144,7 +147,7 @@ def _from_row(row: Row[Any]) -> PlanRecord:
             policy=row.policy,
             reason=row.reason,
             reason_detail=row.reason_detail,
-            steps=steps_from_text(row.steps),
+            steps=plan_from_text(row.steps).steps,
             groups=tuple(_step_ids(group) for group in groups),
             digest=row.digest,
             snapshot=row.snapshot,

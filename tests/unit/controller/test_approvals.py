@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from opendrs.config.controller_settings import ControllerSettings, Mode
+from opendrs.controller import execute
 from opendrs.controller.approvals import PlanApprovals, plan_id
 from opendrs.controller.cycle import PolicyDecisionSource
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
@@ -35,8 +36,8 @@ LOPSIDED = cluster(
 HOUR = 3600.0
 
 
-class Desk:
-    """A controller, and the desk of an operator who decides about its plans."""
+class AdvisedController:
+    """A controller, and the decisions of an operator about its plans."""
 
     def __init__(
         self,
@@ -66,13 +67,16 @@ class Desk:
                 interval=300,
                 batch_window=10,
                 observe=simulation.simulated_platform.observe,
-                require_alive=lambda: self.alive(),
+                require_alive=self._require_alive,
             ),
             simulation.context(),
             PolicyDecisionSource(Balance(limits=SHORT_LIMITS), self.store),
             WakeupEvent(),
             self.approvals,
         )
+
+    def _require_alive(self) -> None:
+        self.alive()
 
     def cycle(self) -> int:
         """Run a cycle; return the number of steps that it started."""
@@ -116,18 +120,18 @@ def store() -> Iterator[SqliteStore]:
 
 
 def test_observe_starts_and_proposes_nothing(store: SqliteStore) -> None:
-    desk = Desk(store)
+    advised = AdvisedController(store)
 
-    assert desk.cycle() == 0
-    assert desk.plans.plans() == ()
+    assert advised.cycle() == 0
+    assert advised.plans.plans() == ()
     assert len(store.cycles()) == 1
 
 
 def test_automatic_starts_its_plan_and_records_it(store: SqliteStore) -> None:
-    desk = Desk(store, mode=Mode.AUTOMATIC)
+    advised = AdvisedController(store, mode=Mode.AUTOMATIC)
 
-    assert desk.cycle() == 2
-    plan = desk.last()
+    assert advised.cycle() == 2
+    plan = advised.last()
     assert plan.state is PlanState.DONE
     assert plan.approval is not None
     assert plan.approval.user is None
@@ -136,96 +140,119 @@ def test_automatic_starts_its_plan_and_records_it(store: SqliteStore) -> None:
 
 
 def test_advise_proposes_once_and_starts_what_is_approved(store: SqliteStore) -> None:
-    desk = Desk(store, mode=Mode.ADVISE)
+    advised = AdvisedController(store, mode=Mode.ADVISE)
 
-    assert [desk.cycle(), desk.cycle()] == [0, 0]
-    assert desk.states() == ["proposed"]
-    desk.approve(desk.last())
-    assert desk.cycle() == 2
-    assert desk.states() == ["done"]
+    assert [advised.cycle(), advised.cycle()] == [0, 0]
+    assert advised.states() == ["proposed"]
+    advised.approve(advised.last())
+    assert advised.cycle() == 2
+    assert advised.states() == ["done"]
 
 
 def test_only_the_approved_steps_are_started(store: SqliteStore) -> None:
-    desk = Desk(store, mode=Mode.ADVISE)
-    desk.cycle()
-    plan = desk.last()
+    advised = AdvisedController(store, mode=Mode.ADVISE)
+    advised.cycle()
+    plan = advised.last()
 
-    desk.approve(plan, plan.steps[0].id)
+    advised.approve(plan, plan.steps[0].id)
 
-    desk.cycle()
+    advised.cycle()
     assert [record.step for record in store.records_of(plan.run)] == [plan.steps[0].id]
-    found = desk.plans.plan(plan.id)
+    found = advised.plans.plan(plan.id)
     assert found is not None
     assert found.state is PlanState.DONE
 
 
 def test_plan_with_another_digest_is_not_started(store: SqliteStore) -> None:
-    desk = Desk(store, mode=Mode.ADVISE)
-    desk.cycle()
+    advised = AdvisedController(store, mode=Mode.ADVISE)
+    advised.cycle()
 
-    desk.approve(desk.last(), digest="another")
+    advised.approve(advised.last(), digest="another")
 
-    assert desk.cycle() == 0
-    assert "failed" in desk.states()
+    assert advised.cycle() == 0
+    assert "failed" in advised.states()
 
 
 def test_proposed_plan_expires_and_is_proposed_again(store: SqliteStore) -> None:
-    desk = Desk(store, mode=Mode.ADVISE, approval_time=HOUR)
-    desk.cycle()
-    desk.simulation.clock.sleep(HOUR)
+    advised = AdvisedController(store, mode=Mode.ADVISE, approval_time=HOUR)
+    advised.cycle()
+    advised.simulation.clock.sleep(HOUR)
 
-    desk.cycle()
+    advised.cycle()
 
-    assert desk.states() == ["expired", "proposed"]
+    assert advised.states() == ["expired", "proposed"]
 
 
 def test_approved_plan_that_waited_too_long_is_not_started(store: SqliteStore) -> None:
-    desk = Desk(store, mode=Mode.ADVISE, approval_time=HOUR)
-    desk.cycle()
-    desk.approve(desk.last())
-    desk.set_mode(Mode.OBSERVE)
-    desk.simulation.clock.sleep(HOUR)
-    desk.set_mode(Mode.ADVISE)
+    advised = AdvisedController(store, mode=Mode.ADVISE, approval_time=HOUR)
+    advised.cycle()
+    advised.approve(advised.last())
+    advised.set_mode(Mode.OBSERVE)
+    advised.simulation.clock.sleep(HOUR)
+    advised.set_mode(Mode.ADVISE)
 
-    assert desk.cycle() == 0
-    assert desk.states() == ["expired", "proposed"]
+    assert advised.cycle() == 0
+    assert advised.states() == ["expired", "proposed"]
 
 
 def test_declined_steps_are_proposed_again_after_the_time(store: SqliteStore) -> None:
-    desk = Desk(store, mode=Mode.ADVISE, approval_time=HOUR)
-    desk.cycle()
-    desk.decide(desk.last(), PlanState.REJECTED)
+    advised = AdvisedController(store, mode=Mode.ADVISE, approval_time=HOUR)
+    advised.cycle()
+    advised.decide(advised.last(), PlanState.REJECTED)
 
-    desk.cycle()
-    assert desk.states() == ["rejected"]
-    desk.simulation.clock.sleep(HOUR)
-    desk.cycle()
-    assert desk.states() == ["rejected", "proposed"]
+    advised.cycle()
+    assert advised.states() == ["rejected"]
+    advised.simulation.clock.sleep(HOUR)
+    advised.cycle()
+    assert advised.states() == ["rejected", "proposed"]
+
+
+def test_plan_that_a_pause_has_cancelled_is_proposed_again(
+    store: SqliteStore,
+) -> None:
+    advised = AdvisedController(store, mode=Mode.ADVISE)
+    advised.cycle()
+    advised.approve(advised.last())
+    started = advised.approvals.next_approved()
+    assert started is not None
+    advised.set_mode(Mode.OBSERVE)
+    report = execute(
+        started.plan,
+        replace(advised.simulation.context(), stop_reason=started.stop_reason),
+        run=started.run,
+    )
+    started.ended(report)
+    assert advised.states() == ["cancelled"]
+    advised.set_mode(Mode.ADVISE)
+
+    advised.cycle()
+
+    assert advised.states().count("proposed") == 1
 
 
 def test_other_decision_supersedes_the_proposed_plan(store: SqliteStore) -> None:
-    desk = Desk(store, mode=Mode.ADVISE)
-    desk.cycle()
-    (first, *_) = desk.last().steps
-    desk.simulation.simulated_platform.start(first.action)
-    desk.simulation.clock.sleep(HOUR / 2)
+    advised = AdvisedController(store, mode=Mode.ADVISE)
+    advised.cycle()
+    (first, *_) = advised.last().steps
+    advised.simulation.simulated_platform.start(first.action)
+    advised.simulation.clock.sleep(HOUR / 2)
 
-    desk.cycle()
+    advised.cycle()
 
-    assert desk.states()[0] == "superseded"
+    assert advised.states()[0] == "superseded"
 
 
 def test_approved_step_that_no_longer_fits_fails_the_plan(store: SqliteStore) -> None:
-    desk = Desk(store, mode=Mode.ADVISE)
-    desk.cycle()
-    plan = desk.last()
-    desk.simulation.simulated_platform.start(plan.steps[0].action)
-    desk.simulation.clock.sleep(HOUR / 2)
-    desk.approve(plan, plan.steps[0].id)
+    advised = AdvisedController(store, mode=Mode.ADVISE)
+    advised.cycle()
+    plan = advised.last()
+    advised.simulation.simulated_platform.start(plan.steps[0].action)
+    advised.simulation.clock.sleep(HOUR / 2)
+    advised.approve(plan, plan.steps[0].id)
 
-    starts = desk.cycle()
+    starts = advised.cycle()
 
-    found = desk.plans.plan(plan.id)
+    found = advised.plans.plan(plan.id)
     assert found is not None
     assert (starts, found.state) == (0, PlanState.FAILED)
     (record,) = store.records_of(plan.run)
@@ -236,30 +263,32 @@ def test_approved_step_that_no_longer_fits_fails_the_plan(store: SqliteStore) ->
 def test_guest_that_needs_approval_does_not_block_the_others(
     store: SqliteStore,
 ) -> None:
-    reference = Desk(store, LOPSIDED, mode=Mode.ADVISE)
+    reference = AdvisedController(store, LOPSIDED, mode=Mode.ADVISE)
     reference.cycle()
     moved = [each.action.guest for each in reference.last().steps]  # type: ignore[union-attr]
     reference.decide(reference.last(), PlanState.REJECTED)
     tagged = replace(LOPSIDED.guests[moved[0]], tags=frozenset({"prod"}))
     origin = replace(LOPSIDED, guests={**LOPSIDED.guests, moved[0]: tagged})
 
-    desk = Desk(store, origin, mode=Mode.AUTOMATIC, advise_tags=("prod",))
-    started = desk.cycle()
+    advised = AdvisedController(
+        store, origin, mode=Mode.AUTOMATIC, advise_tags=("prod",)
+    )
+    started = advised.cycle()
 
     assert started == len(moved) - 1
-    assert desk.simulation.node_of(moved[0]) == "a"
-    assert "done" in desk.states()
+    assert advised.simulation.node_of(moved[0]) == "a"
+    assert "done" in advised.states()
 
 
 def test_breaker_stops_what_no_operator_has_approved(store: SqliteStore) -> None:
-    desk = Desk(store, mode=Mode.AUTOMATIC)
-    platform = desk.simulation.simulated_platform
+    advised = AdvisedController(store, mode=Mode.AUTOMATIC)
+    platform = advised.simulation.simulated_platform
     platform.schedule_fault(0.5, lambda: store.save(BREAKER_KEY, {}))
 
-    desk.cycle()
+    advised.cycle()
 
-    assert desk.last().state in (PlanState.CANCELLED, PlanState.DONE)
-    assert desk.cycle() == 0
+    assert advised.last().state in (PlanState.CANCELLED, PlanState.DONE)
+    assert advised.cycle() == 0
 
 
 @pytest.mark.parametrize(
@@ -274,7 +303,7 @@ def test_breaker_stops_what_no_operator_has_approved(store: SqliteStore) -> None
 def test_interrupted_plan_is_settled_from_its_step_records(
     store: SqliteStore, outcomes: list[Outcome], state: PlanState
 ) -> None:
-    desk = Desk(store)
+    advised = AdvisedController(store)
     steps = tuple(step(str(n), migration(f"vm{n}", "a", "b")) for n in (1, 2))
     approval = PlanApproval(
         user=None, at=NOON, steps=tuple(each.id for each in steps), digest="d"
@@ -295,8 +324,8 @@ def test_interrupted_plan_is_settled_from_its_step_records(
         changed_at=NOON,
         approval=approval,
     )
-    desk.plans.add(plan)
-    desk.plans.change("a", PlanChange(state=PlanState.RUNNING, at=NOON))
+    advised.plans.add(plan)
+    advised.plans.change("a", PlanChange(state=PlanState.RUNNING, at=NOON))
     for each, outcome in zip(steps, outcomes, strict=False):
         store.write(
             StepRecord(
@@ -309,27 +338,27 @@ def test_interrupted_plan_is_settled_from_its_step_records(
             )
         )
 
-    desk.cycle()
+    advised.cycle()
 
-    found = desk.plans.plan("a")
+    found = advised.plans.plan("a")
     assert found is not None
     assert found.state is state
 
 
 def test_loop_starts_an_approved_plan_between_two_cycles(store: SqliteStore) -> None:
-    desk = Desk(store, mode=Mode.ADVISE)
+    advised = AdvisedController(store, mode=Mode.ADVISE)
 
     def act() -> None:
-        if desk.simulation.elapsed > 250:
-            desk.simulation.cancellation.cancel()
-        elif desk.simulation.elapsed > 100 and desk.states() == ["proposed"]:
-            desk.approve(desk.last())
+        if advised.simulation.elapsed > 250:
+            advised.simulation.cancellation.cancel()
+        elif advised.simulation.elapsed > 100 and advised.states() == ["proposed"]:
+            advised.approve(advised.last())
 
-    desk.alive = act
+    advised.alive = act
 
-    desk.controller.run_forever()
+    advised.controller.run_forever()
 
-    assert desk.states() == ["done"]
+    assert advised.states() == ["done"]
     assert len(store.cycles()) == 1
 
 

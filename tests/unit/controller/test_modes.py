@@ -74,6 +74,7 @@ BREAKER: Entries = {BREAKER_KEY: {}}
         ),
         ({"mode": ADVISE, "repair": AUTOMATIC}, {}, REPAIR, AUTOMATIC, "repair"),
         ({"mode": ADVISE, "repair": AUTOMATIC}, {}, BALANCE, ADVISE, "configuration"),
+        ({"mode": ADVISE}, {}, REPAIR, ADVISE, "configuration"),
         ({"mode": OBSERVE, "repair": AUTOMATIC}, {}, REPAIR, OBSERVE, "configuration"),
         ({"mode": AUTOMATIC}, {}, REPAIR, AUTOMATIC, "configuration"),
         ({"mode": AUTOMATIC}, BREAKER, BALANCE, ADVISE, "breaker"),
