@@ -8,15 +8,12 @@ and its task id right after.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opendrs.controller.clock import ExponentialBackoff
 from opendrs.controller.execution_context import ExecutionContext
 from opendrs.controller.history import add_recent_actions, recent_actions
-from opendrs.controller.in_flight import (
-    OpenMigrations,
-    without_unreachable_migrations,
-)
+from opendrs.controller.in_flight import OpenMigrations
 from opendrs.controller.power_failures import exclude_nodes, find_power_failures
 from opendrs.controller.step_groups import (
     GroupSteps,
@@ -266,14 +263,11 @@ class _PlanExecution:
 
     def _is_stopped(self) -> bool:
         """Return True if no further step may start; the pending ones are skipped."""
-        if not self._progress.pending:
-            return True
-        detail = self._context.stop_reason()
+        detail = self._context.stop_reason() if self._progress.pending else ""
         if self._context.cancellation.stop_requested:
             detail = "stopped by the operator"
-        if detail:
-            self._progress.skip(self._progress.pending, detail)
-        return bool(detail)
+        self._progress.skip(self._progress.pending if detail else (), detail)
+        return not self._progress.pending
 
     def _observe(self) -> Snapshot | None:
         """Return the current snapshot, or None if the cluster is unreachable."""
@@ -358,7 +352,7 @@ class _PlanExecution:
         return (
             not self._running
             and check_concurrency(
-                actions, without_unreachable_migrations(snapshot), limits
+                actions, _without_unreachable_migrations(snapshot), limits
             )
             is None
         )
@@ -398,6 +392,17 @@ class _PlanExecution:
                         f"step {tracker.step.id} of the same move group failed",
                     )
                 return
+
+
+def _without_unreachable_migrations(snapshot: Snapshot) -> Snapshot:
+    """Return *snapshot* without the migrations from or to an unreachable node."""
+    guests = {
+        name: replace(guest, migrating_to=None)
+        if not all(snapshot.nodes[node].reachable for node in guest.occupied_nodes)
+        else guest
+        for name, guest in snapshot.guests.items()
+    }
+    return replace(snapshot, guests=guests)
 
 
 def _migrations(group: GroupSteps) -> list[Migration]:

@@ -207,17 +207,6 @@ def add_open_migrations(snapshot: Snapshot, store: Store) -> Snapshot:
     )
 
 
-def without_unreachable_migrations(snapshot: Snapshot) -> Snapshot:
-    """Return *snapshot* without the migrations from or to an unreachable node."""
-    guests = {
-        name: replace(guest, migrating_to=None)
-        if not all(snapshot.nodes[node].reachable for node in guest.occupied_nodes)
-        else guest
-        for name, guest in snapshot.guests.items()
-    }
-    return replace(snapshot, guests=guests)
-
-
 def has_ended(known: OpenMigration, snapshot: Snapshot) -> bool:
     """Return True if *snapshot* shows that a lost migration has ended.
 

@@ -64,11 +64,13 @@ class DatabasePlanStore:
         with self._store.transaction() as connection:
             is_sqlite = connection.dialect.name == "sqlite"
             into = sqlite.insert(PLANS) if is_sqlite else postgresql.insert(PLANS)
-            added = into.on_conflict_do_nothing(index_elements=[PLANS.c.id]).values(
-                _to_row(plan)
+            added = (
+                into.on_conflict_do_nothing(index_elements=[PLANS.c.id])
+                .values(_to_row(plan))
+                .returning(PLANS.c.id)
             )
             connection.execute(delete(PLANS).where(ended, PLANS.c.id.not_in(newest)))
-            return connection.execute(added).rowcount == 1
+            return connection.execute(added).first() is not None
 
     def plan(self, name: str) -> PlanRecord | None:
         """Return the plan with the id *name*, or None."""

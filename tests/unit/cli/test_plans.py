@@ -158,7 +158,7 @@ def test_approval_includes_what_the_chosen_steps_need(
     ]
 
 
-def test_reject_and_cancel_record_why(opendrs: RunOpendrs) -> None:
+def test_rejection_is_recorded_with_its_cause(opendrs: RunOpendrs) -> None:
     add_plan()
 
     rejected = json_output(
