@@ -24,7 +24,8 @@ from typing import Any, Protocol
 from opendrs.cli.sources import ClusterSource
 from opendrs.cli.wiring import ClusterObserver
 from opendrs.controller import CancellationToken, ExecutionContext
-from opendrs.controller.cycle import ConsentApproval, PolicyDecisionSource
+from opendrs.controller.consent import ConsentApproval
+from opendrs.controller.cycle import PolicyDecisionSource
 from opendrs.controller.event_log import LoggingObserver
 from opendrs.controller.events import LOGGER
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent

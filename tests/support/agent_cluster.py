@@ -15,7 +15,7 @@ from opendrs.config.api_schema import RequestBody, RequestStatus, UsageSamples
 from opendrs.config.settings import StalenessLimits
 from opendrs.controller import ExecutionReport
 from opendrs.controller.agent_requests import RequestBatch
-from opendrs.controller.cycle import ConsentApproval
+from opendrs.controller.consent import ConsentApproval
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
 from opendrs.model import GuestId, LoadState, NodeId, Snapshot
 from opendrs.policies.consolidation import Consolidate

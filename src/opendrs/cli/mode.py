@@ -26,7 +26,6 @@ from opendrs.config.controller_settings import Mode
 from opendrs.config.settings import Settings
 from opendrs.controller import SystemClock
 from opendrs.controller.modes import (
-    BREAKER_KEY,
     MODE_KEY,
     MODE_TEXTS,
     OPERATOR_ENTRIES,
@@ -39,6 +38,7 @@ from opendrs.controller.modes import (
     effective_mode,
     platform_mode,
 )
+from opendrs.controller.protection import BREAKER_KEY
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import TIME
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from opendrs.config import json_line
 from opendrs.config.controller_settings import ControllerSettings, Mode
-from opendrs.controller.cycle import ApprovedPlan, RecordedDecision
+from opendrs.controller.consent import ApprovedPlan, RecordedDecision
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.execution_context import CancellationToken
 from opendrs.controller.executor import ExecutionReport

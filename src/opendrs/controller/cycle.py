@@ -12,6 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 from uuid import uuid4
 
+from opendrs.controller.consent import (
+    Approval,
+    ApprovedPlan,
+    RecordedDecision,
+)
 from opendrs.controller.execution_context import ExecutionContext, ExecutionObserver
 from opendrs.controller.executor import ExecutionReport, execute
 from opendrs.controller.history import (
@@ -23,9 +28,10 @@ from opendrs.controller.in_flight import OpenMigrations, add_open_migrations
 from opendrs.controller.node_inventory import fill_known_nodes, record_nodes
 from opendrs.controller.policy_memory import load_memory, save_memory
 from opendrs.controller.power_failures import exclude_failed_power_nodes
+from opendrs.controller.protection import CircuitBreaker, protect
 from opendrs.controller.recovery import recover
 from opendrs.controller.serialization import cycle_record
-from opendrs.model import Plan, Snapshot
+from opendrs.model import DEFAULT_PROTECTION, Protection, Snapshot
 from opendrs.optimizer import Portion
 from opendrs.policies import Decision, Policy
 from opendrs.ports import Platform, StepRecord, Store
@@ -34,20 +40,25 @@ MemoryT = TypeVar("MemoryT")
 
 
 def enrich_snapshot(
-    snapshot: Snapshot, policy: Policy[MemoryT], store: Store
+    snapshot: Snapshot,
+    policy: Policy[MemoryT],
+    store: Store,
+    protection: Protection = DEFAULT_PROTECTION,
 ) -> Snapshot:
     """Return *snapshot* completed with information from the store.
 
     Added are the times of recent migrations and power-ons, the capacity of nodes
     that are powered off, and migrations that may be running without being visible.
-    Nodes that recently failed to power on or off are excluded.
+    Nodes that recently failed to power on or off are excluded, and the cluster is
+    protected as `opendrs.controller.protection.protect` does.
 
     Raises:
         StoreError: The store cannot be read.
     """
     recent = recent_actions(store, policy.limits, snapshot.taken_at)
     counted = add_open_migrations(fill_known_nodes(snapshot, store), store)
-    return add_recent_actions(exclude_failed_power_nodes(counted, store), recent)
+    complete = add_recent_actions(exclude_failed_power_nodes(counted, store), recent)
+    return protect(complete, store, protection)
 
 
 def forget_ended_migrations(
@@ -147,25 +158,6 @@ class PolicyDecisionSource:
         """Do nothing: there are no requests to update."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedDecision:
-    """A decision that is recorded, and that nothing has been started of.
-
-    Attributes:
-        run: Name of the execution of its plan.
-        recovered: Steps of an interrupted run, with their outcomes.
-        snapshot: The snapshot that was evaluated.
-        policy: The policy.
-        decision: Its decision.
-    """
-
-    run: str
-    recovered: tuple[StepRecord, ...]
-    snapshot: Snapshot
-    policy: Policy[Any]
-    decision: Decision[Any]
-
-
 @dataclass(frozen=True, slots=True)
 class CycleResult:
     """Result of a cycle.
@@ -179,69 +171,6 @@ class CycleResult:
     decided: RecordedDecision | None = None
     report: ExecutionReport | None = None
     approved: tuple[tuple[str, ExecutionReport], ...] = ()
-
-
-def _ignore_report(report: ExecutionReport) -> None:
-    """Do nothing: the outcomes of the steps are recorded elsewhere."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovedPlan:
-    """Steps that may be executed.
-
-    Attributes:
-        run: Name of the execution.
-        plan: The steps: the plan of a decision, or a part of it.
-        stop_reason: Function that returns why no further step may start, or an empty
-            text; called before each step. It may raise `StoreError`.
-        ended: Function that receives the outcomes; it may raise `StoreError`.
-    """
-
-    run: str
-    plan: Plan
-    stop_reason: Callable[[], str] = str
-    ended: Callable[[ExecutionReport], None] = _ignore_report
-
-
-class Approval(Protocol):
-    """Approval of plans. Every method may raise `StoreError`."""
-
-    def reconcile(self) -> None:
-        """Settle the plans of interrupted runs; called while no step is running."""
-
-    def next_approved(self) -> ApprovedPlan | None:
-        """Return a plan of an earlier cycle that is to be executed now, or None."""
-
-    def approve(self, decided: RecordedDecision) -> ApprovedPlan | None:
-        """Return the steps of the plan that are to be executed now, or None.
-
-        It is called for every decision, also for one with an empty plan.
-        """
-
-
-class ConsentApproval:
-    """Approval that asks before the first step, and has no plans of earlier cycles.
-
-    Args:
-        consent: Function that returns True if the plan of a decision may be executed.
-    """
-
-    def __init__(self, consent: Callable[[RecordedDecision], bool]) -> None:
-        self._consent = consent
-
-    def reconcile(self) -> None:
-        """Do nothing: there are no plans of interrupted runs."""
-
-    def next_approved(self) -> ApprovedPlan | None:
-        """Return None: there are no plans of earlier cycles."""
-        return None
-
-    def approve(self, decided: RecordedDecision) -> ApprovedPlan | None:
-        """Return the whole plan if it is not empty and may be executed."""
-        plan = decided.decision.plan
-        if not plan.steps or not self._consent(decided):
-            return None
-        return ApprovedPlan(run=decided.run, plan=plan)
 
 
 class CycleObserver(Protocol):
@@ -359,7 +288,12 @@ def _decide(
     execution, source = context.execution, context.decision_source
     observed = context.observe()
     forget_ended_migrations(observed, execution.store, execution.platform)
-    snapshot = enrich_snapshot(observed, source.policy, execution.store)
+    snapshot = enrich_snapshot(
+        observed, source.policy, execution.store, execution.protection
+    )
+    CircuitBreaker(execution.store, execution.protection, execution.limits).update(
+        execution.clock.now(), observed
+    )
     evaluation = source.evaluate(snapshot)
     decided_at = execution.clock.now()
     decided = RecordedDecision(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from opendrs.model import Limits, Step
+from opendrs.model import DEFAULT_PROTECTION, Limits, Protection, Step
 from opendrs.ports import Clock, Platform, StepRecord, Store, TaskStatus
 
 
@@ -78,6 +78,7 @@ class ExecutionContext:
         limits: Limits of the operator.
         observer: Receives the events of the execution.
         cancellation: Stop and abort requests of the operator.
+        protection: Protection of the cluster.
         poll_interval: Seconds between two polls.
         stop_reason: Function that returns why no further step may start, or an empty
             text; called before each step. It may raise `StoreError`.
@@ -89,5 +90,6 @@ class ExecutionContext:
     limits: Limits
     observer: ExecutionObserver
     cancellation: CancellationToken
+    protection: Protection = DEFAULT_PROTECTION
     poll_interval: float = 1.0
     stop_reason: Callable[[], str] = str

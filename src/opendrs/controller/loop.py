@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from opendrs.controller.clock import POLL_INTERVAL, ExponentialBackoff, IntervalTimer
+from opendrs.controller.consent import Approval
 from opendrs.controller.cycle import (
-    Approval,
     CycleContext,
     DecisionSource,
     execute_approved,
@@ -92,7 +92,9 @@ class Controller:
             observe=self._observe,
             decision_source=decision_source,
             approval=approval,
-            observer=CycleLogger(execution.observer, settings.repair_command),
+            observer=CycleLogger(
+                execution.observer, settings.repair_command, execution.protection
+            ),
         )
         self._timer = IntervalTimer(settings.interval, execution.clock.monotonic())
         self._backoff = ExponentialBackoff(INITIAL_BACKOFF, 0)

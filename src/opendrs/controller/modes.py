@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from opendrs.config.controller_settings import ControllerSettings, Mode
+from opendrs.controller.protection import BREAKER_KEY
 from opendrs.model import (
     PowerOff,
     PowerOn,
@@ -28,7 +29,6 @@ from opendrs.policies import DecisionReason
 OPERATOR_ENTRIES = "operator/"
 MODE_KEY = "operator/mode"
 PAUSE_KEY = "operator/pause"
-BREAKER_KEY = "operator/breaker"
 REPAIR_REASONS = frozenset({DecisionReason.REPAIRS_RULES.value})
 Entries = Mapping[str, Mapping[str, object]]
 MODE_TEXTS: Mapping[Mode, str] = {

@@ -14,8 +14,9 @@ from opendrs.controller import execute
 from opendrs.controller.approvals import PlanApprovals, plan_id
 from opendrs.controller.cycle import PolicyDecisionSource
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
-from opendrs.controller.modes import BREAKER_KEY, MODE_KEY, ModeChange
-from opendrs.model import Snapshot, StepId
+from opendrs.controller.modes import MODE_KEY, ModeChange
+from opendrs.controller.protection import BREAKER_KEY
+from opendrs.model import Action, Snapshot, StepId, time_as_text
 from opendrs.policies import Balance
 from opendrs.ports import (
     Outcome,
@@ -24,6 +25,7 @@ from opendrs.ports import (
     PlanRecord,
     PlanState,
     StepRecord,
+    TaskId,
 )
 from opendrs.store import DatabasePlanStore, SqliteStore
 from support.builders import NOON, cluster
@@ -34,6 +36,7 @@ LOPSIDED = cluster(
     guests={"one": ("a", 0.2), "two": ("a", 0.2), "three": ("a", 0.2)},
 )
 HOUR = 3600.0
+BREAKER_ENTRY = {"opened_at": time_as_text(NOON), "detail": "3 failed steps"}
 
 
 class AdvisedController:
@@ -280,15 +283,35 @@ def test_guest_that_needs_approval_does_not_block_the_others(
     assert "done" in advised.states()
 
 
-def test_breaker_stops_what_no_operator_has_approved(store: SqliteStore) -> None:
+def test_plans_wait_for_approval_while_the_breaker_is_open(
+    store: SqliteStore,
+) -> None:
+    advised = AdvisedController(store, mode=Mode.AUTOMATIC)
+    store.save(BREAKER_KEY, BREAKER_ENTRY)
+
+    assert advised.cycle() == 0
+    assert advised.states() == ["proposed"]
+    advised.approve(advised.last())
+    assert advised.cycle() == 2
+
+
+def test_breaker_stops_a_plan_that_no_operator_has_approved(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     advised = AdvisedController(store, mode=Mode.AUTOMATIC)
     platform = advised.simulation.simulated_platform
-    platform.schedule_fault(0.5, lambda: store.save(BREAKER_KEY, {}))
+    start = platform.start
 
-    advised.cycle()
+    def start_and_open(action: Action) -> TaskId:
+        store.save(BREAKER_KEY, BREAKER_ENTRY)
+        return start(action)
 
-    assert advised.last().state in (PlanState.CANCELLED, PlanState.DONE)
-    assert advised.cycle() == 0
+    monkeypatch.setattr(platform, "start", start_and_open)
+
+    assert advised.cycle() == 1
+    plan = advised.last()
+    assert plan.state is PlanState.CANCELLED
+    assert "circuit breaker" in plan.detail
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from datetime import timedelta
 import pytest
 
 from opendrs.controller import enrich_snapshot
-from opendrs.controller.cycle import ConsentApproval, PolicyDecisionSource, evaluate
+from opendrs.controller.consent import ConsentApproval
+from opendrs.controller.cycle import PolicyDecisionSource, evaluate
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
 from opendrs.guard import RejectionReason, check
 from opendrs.model import (

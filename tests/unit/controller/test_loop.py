@@ -10,7 +10,8 @@ from datetime import datetime
 import pytest
 
 from opendrs.config import snapshot_from
-from opendrs.controller.cycle import ConsentApproval, PolicyDecisionSource
+from opendrs.controller.consent import ConsentApproval
+from opendrs.controller.cycle import PolicyDecisionSource
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
 from opendrs.errors import (
     OpenDRSError,
@@ -20,7 +21,7 @@ from opendrs.errors import (
     UnexpectedResponseError,
     UnsupportedError,
 )
-from opendrs.model import AntiAffinity, Snapshot, StepId
+from opendrs.model import AntiAffinity, NodeId, Snapshot, StepId
 from opendrs.policies import AutoRebalance, Balance, Policy
 from opendrs.ports import Outcome, StepRecord
 from support.builders import NOON, cluster, guest_ids
@@ -121,6 +122,19 @@ def test_loop_executes_decisions() -> None:
     done = [record.outcome for record in setup.simulation.observer.finished]
     assert done == [Outcome.DONE] * 2
     assert setup.simulation.store.unfinished() == ()
+
+
+def test_jobs_of_nodes_are_logged_when_they_change(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    node = replace(LEVEL.nodes[NodeId("b")], jobs=("vzdump",))
+    setup = ControllerSetup(replace(LEVEL, nodes={**LEVEL.nodes, NodeId("b"): node}))
+    setup.stop_at_observation(4)
+
+    setup.controller.run_forever()
+
+    (text,) = events(caplog, "node-jobs-running")
+    assert "b: vzdump" in text
 
 
 def test_unchanged_decision_is_logged_once(

@@ -10,7 +10,6 @@ import pytest
 
 from opendrs.config.controller_settings import ControllerSettings, Mode
 from opendrs.controller.modes import (
-    BREAKER_KEY,
     MODE_KEY,
     PAUSE_KEY,
     Entries,
@@ -21,6 +20,7 @@ from opendrs.controller.modes import (
     unattended_steps,
     with_prerequisites,
 )
+from opendrs.controller.protection import BREAKER_KEY
 from opendrs.errors import StoreError
 from opendrs.model import NodeId, PowerOff, StepId
 from opendrs.policies import DecisionReason

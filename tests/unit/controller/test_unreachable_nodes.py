@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from opendrs.controller import enrich_snapshot
-from opendrs.controller.cycle import ConsentApproval, PolicyDecisionSource
+from opendrs.controller.consent import ConsentApproval
+from opendrs.controller.cycle import PolicyDecisionSource
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
 from opendrs.model import AntiAffinity, GuestId, GuestState, Network, NodeId, PowerOff
 from opendrs.policies import AutoRebalance, Balance, DecisionReason, Policy
