@@ -188,11 +188,13 @@ class ControllerFactory:
             self._source.clock.now(),
             policy=self._settings.policy,
         )
+        in_memory = not self._source.is_persistent
+        change = "[controller] mode" if in_memory else f"opendrs mode {name} MODE"
         log_event(
             LogEventCode.CONTROLLER_STARTED,
             f"{name}: controller started: policy {self._settings.policy}, one cycle "
             f"every {settings.interval:g} s; mode {mode.mode} ({mode.detail}): "
-            f"{MODE_TEXTS[mode.mode]}; change it by: opendrs mode {name} MODE",
+            f"{MODE_TEXTS[mode.mode]}; to change it: {change}",
             platform=name,
             interval=settings.interval,
             policy=self._settings.policy,
