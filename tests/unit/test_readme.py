@@ -20,8 +20,16 @@ COMMANDS = [
 ]
 NEEDS_HYPERVISORS = ("lab", "opendrs.toml")
 LISTED = {
-    *("check", "connect", "show", "plan", "compare"),
-    *("apply", "run", "mode", "drill"),
+    "check",
+    "connect",
+    "show",
+    "place",
+    "plan",
+    "compare",
+    "apply",
+    "run",
+    "mode",
+    "drill",
 }
 
 

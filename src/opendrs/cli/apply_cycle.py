@@ -24,7 +24,7 @@ from opendrs.controller.consent import ConsentApproval
 from opendrs.controller.cycle import PolicyDecisionSource
 from opendrs.errors import PlatformError
 from opendrs.model import DEFAULT_PROTECTION, Protection, Snapshot
-from opendrs.policies import Decision, Policy
+from opendrs.policies import Decision, Policy, repair_for
 from opendrs.policies.optimize import Optimize
 from opendrs.ports import Outcome, StepRecord, Store
 
@@ -200,7 +200,8 @@ def _observe_result(decided: ApplyResult, report: ExecutionReport) -> ApplyResul
         after = decided.task.source.platform.observe()
     except PlatformError:  # the outcomes must be reported nevertheless
         return replace(decided, report=report)
-    metrics = policy.decide(after, policy.initial_memory()).before
+    decider = repair_for(policy) if decided.decision.repair_first else policy
+    metrics = decider.decide(after, decider.initial_memory()).before
     return replace(decided, report=report, after=after, metrics=metrics)
 
 

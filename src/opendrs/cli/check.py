@@ -64,7 +64,8 @@ from opendrs.rules import (
     Contradiction,
     Violation,
     compile_rules,
-    drain_rules,
+    count_strict,
+    strict_rules,
     violations,
 )
 from opendrs.simulation.clock import SATURDAY_NOON
@@ -261,21 +262,12 @@ def _conclusion(
         problems.append(f"{format_count(failed_checks, 'check')} failed")
     if contradictions:
         problems.append(format_count(len(contradictions), "contradiction"))
-    strict = len({id(each.rule) for each in violated if each.strict})
-    if strict:
-        total = 0 if result.snapshot is None else _count_strict(result.snapshot)
-        count = sum(each.strict for each in violated)
-        detail = f" ({count} violations)" if count > strict else ""
-        problems.append(
-            f"{strict} of {format_count(total, 'strict rule')} violated{detail}"
-        )
+    count = count_strict(violated)
+    if count.rules:
+        total = 0 if result.snapshot is None else strict_rules(result.snapshot)
+        rules = f"{count.rules} of {format_count(total, 'strict rule')} violated"
+        problems.append(f"{rules}{count.suffix}")
     return ", ".join(problems) or "no errors"
-
-
-def _count_strict(snapshot: Snapshot) -> int:
-    """Return the number of strict rules, with those that drain nodes."""
-    rules = (*snapshot.rules, *drain_rules(snapshot))
-    return sum(getattr(each, "strict", True) for each in rules)
 
 
 def _describe_result(result: ValidationResult) -> str:

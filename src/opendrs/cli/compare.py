@@ -44,6 +44,7 @@ from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import EMPTY_PLAN, GIB
 from opendrs.policies import reason_text
 from opendrs.policies.optimize import Optimize
+from opendrs.rules import count_strict
 
 COLUMNS = (
     "CPU\nCV",
@@ -89,14 +90,15 @@ def command(  # noqa: PLR0913 - one for each option
 
     Each policy decides once and immediately, even a policy that normally waits for
     several cycles. The table shows the cluster after each plan: the imbalance of CPU
-    load (CPU CV) and of memory load (memory CV), and the violations of strict rules.
+    load (CPU CV) and of memory load (memory CV), and the violated strict rules. No
+    repair precedes the policies, in contrast to plan.
     Imbalance is the coefficient of variation (CV) of the node loads: their standard
     deviation divided by their mean; 0 is balanced. The table also shows the cost: the
     migrations, the memory to transfer, and the CPU time of the policy.
 
     optimize is also run with budgets, from a twentieth of what it would migrate up to
     an unlimited amount. Below the table are the policies that migrate nothing, with
-    the reason, and the violations of strict rules that each plan leaves, with the
+    the reason, and the number of strict rules that each plan leaves violated, with the
     command that repairs them.
 
     \b
@@ -193,15 +195,15 @@ def _print_rules(
     show_all: bool,
 ) -> None:
     """Print how many strict rules each plan leaves violated, and the repair command."""
-    total = len(report.unresolved)
+    total = count_strict(report.change.before).rules
     if not total:
         return
     screen.print()
     by_count: defaultdict[int, list[str]] = defaultdict(list)
     for row in policies:
-        by_count[len(row.rules.strict_after)].append(row.name)
+        by_count[count_strict(row.rules.after).rules].append(row.name)
     for left, names in sorted(by_count.items()):
-        remain = f"strict-rule violations: {left} of {total} remain after"
+        remain = f"violated strict rules: {left} of {total} remain after"
         screen.print(printable(f"{remain} {', '.join(names)}"))
     print_unresolved(
         screen, report, None if show_all else MAX_RULES_LISTED, label="violated"
@@ -212,7 +214,7 @@ def _cells(score: ClusterScore) -> list[str]:
     return [
         f"{score.cpu:.3f}",
         f"{score.memory:.3f}",
-        f"{score.strict_violations}",
+        f"{score.violated_rules}",
         f"{score.migrations}",
         format_bytes(score.gib * GIB),
     ]

@@ -14,7 +14,7 @@ from opendrs.model import GIB, ColdMigration, LiveMigration, Plan, Snapshot, Ste
 from opendrs.policies import BUILT_IN_POLICIES, Decision, DecisionReason, Policy
 from opendrs.policies.load_metrics import load_metrics
 from opendrs.policies.optimize import Optimize
-from opendrs.rules import ViolationChange, violation_change, violations
+from opendrs.rules import ViolationChange, count_strict, violation_change, violations
 
 IMMEDIATE_SETTINGS: Mapping[str, Mapping[str, object]] = {
     "auto-rebalance": {"hold": 1},
@@ -37,7 +37,7 @@ class ClusterScore:
         memory: The coefficient of variation of memory load.
         mean: The coefficient of variation of the mean of both loads.
         highest_load: The highest CPU or memory load of a node, as a fraction.
-        strict_violations: Number of violations of strict rules.
+        violated_rules: Number of violated strict rules.
         migrations: Number of migrations so far.
         gib: Memory transferred so far, in GiB.
     """
@@ -46,7 +46,7 @@ class ClusterScore:
     memory: float
     mean: float
     highest_load: float
-    strict_violations: int
+    violated_rules: int
     migrations: int
     gib: float
 
@@ -89,7 +89,7 @@ def score_cluster(
         memory=metrics["memory_imbalance"],
         mean=metrics["imbalance"],
         highest_load=max(metrics["highest_cpu"], metrics["highest_memory"]),
-        strict_violations=sum(each.strict for each in violations(snapshot)),
+        violated_rules=count_strict(violations(snapshot)).rules,
         migrations=migrations,
         gib=gib,
     )

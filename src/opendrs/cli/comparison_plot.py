@@ -93,12 +93,12 @@ class PlotMarker:
     Attributes:
         gib: Migrated memory in GiB.
         load: Load of the most loaded node in percent.
-        strict_violations: Number of violated strict rules.
+        violated_rules: Number of violated strict rules.
     """
 
     gib: float
     load: float
-    strict_violations: int
+    violated_rules: int
 
 
 def plot_markers(
@@ -113,7 +113,7 @@ def plot_markers(
 
 def _plot_marker(score: ClusterScore) -> PlotMarker:
     gib, load = round(score.gib, 2), round(score.highest_load * 100, 2)
-    return PlotMarker(gib, load, score.strict_violations)
+    return PlotMarker(gib, load, score.violated_rules)
 
 
 def marker_label(point: PlotMarker, names: Sequence[str]) -> str:
@@ -124,9 +124,9 @@ def marker_label(point: PlotMarker, names: Sequence[str]) -> str:
     if CURRENT_LABEL in names and without_migrations:
         first = f"{CURRENT_LABEL}; no migration: {', '.join(without_migrations)}"
     first = "\n".join(wrap(first, 38))
-    if not point.strict_violations:
+    if not point.violated_rules:
         return first
-    return f"{first}\n{format_count(point.strict_violations, 'rule')} violated"
+    return f"{first}\n{format_count(point.violated_rules, 'rule')} violated"
 
 
 def _figure(
@@ -160,9 +160,9 @@ def _figure(
             point.gib,
             point.load,
             color=color,
-            marker=VIOLATED_MARKER if point.strict_violations else SATISFIED_MARKER,
+            marker=VIOLATED_MARKER if point.violated_rules else SATISFIED_MARKER,
             markersize=11,
-            markeredgecolor=VIOLATION_COLOR if point.strict_violations else "white",
+            markeredgecolor=VIOLATION_COLOR if point.violated_rules else "white",
             linestyle="none",
             zorder=3,
         )
@@ -197,7 +197,7 @@ def _line_positions(points: Sequence[PlotMarker]) -> list[tuple[float, float]]:
 
 
 def _label_color(point: PlotMarker) -> str:
-    return VIOLATION_COLOR if point.strict_violations else "#222222"
+    return VIOLATION_COLOR if point.violated_rules else "#222222"
 
 
 def _draw_budgets(axes: Axes, points: Sequence[PlotMarker]) -> None:
@@ -213,7 +213,7 @@ def _draw_budgets(axes: Axes, points: Sequence[PlotMarker]) -> None:
             each.gib,
             each.load,
             color="#999999",
-            marker=VIOLATED_MARKER if each.strict_violations else SATISFIED_MARKER,
+            marker=VIOLATED_MARKER if each.violated_rules else SATISFIED_MARKER,
             markersize=5,
             zorder=2,
         )
@@ -239,7 +239,7 @@ def _add_legend(
         Line2D([], [], color="#999999", marker=SATISFIED_MARKER, markersize=5),
     ]
     texts = ["all strict rules hold", "strict rules violated", "optimize, by budget"]
-    has_violations = any(each.strict_violations for each in points)
+    has_violations = any(each.violated_rules for each in points)
     visible = [True, has_violations, bool(by_budget)]
     figure.legend(
         [handle for handle, show in zip(handles, visible, strict=True) if show],

@@ -42,6 +42,8 @@ COMMANDS = {
     "plan": "Plan migrations and show the reasons; change nothing.",
     "compare": "Compare the plans of all policies.",
     "apply": "Plan, ask for confirmation, and execute the plan.",
+    "place": "Rank the nodes for the start of a guest.",
+    "what-if": "Evaluate failures, new nodes, growth; tolerance and capacity.",
     "agent": "Run the agent of one host, which sends its load to the controller.",
     "run": "Run the controller in cycles until stopped; by default it only observes.",
     "mode": "Show or set which plans the controller executes.",
@@ -70,6 +72,7 @@ _LOCATIONS = {
     "resume": ("mode", "resume"),
     "reject": ("approve", "reject"),
     "cancel": ("approve", "cancel"),
+    "what-if": ("what_if", "command"),
 }
 
 HELP = """Balance virtual machines across the nodes of a cluster by live migration.

@@ -41,7 +41,7 @@ from opendrs.cli.time_limit import choose_policy, decide_within
 from opendrs.model import Snapshot
 from opendrs.planning import estimate_schedule
 from opendrs.platforms.snapshot_file import SnapshotFilePlatform
-from opendrs.policies import Decision, DecisionReason, Policy
+from opendrs.policies import Decision, DecisionReason, Policy, decide
 
 
 @click.command(name="plan")
@@ -74,8 +74,9 @@ def command(  # noqa: PLR0913 - one for each option
     and the violations of strict rules before and after. Imbalance (CV) is the
     coefficient of variation of the node loads: their standard deviation divided by
     their mean; 0 is balanced. The load of a node is the mean of its CPU and memory
-    load. If strict rules remain violated, the summary ends with a command that repairs
-    them.
+    load. If strict rules are violated, they are repaired first, and the policy decides
+    in a later cycle; --set repair_first=false plans without that. If rules remain
+    violated, a command that repairs them follows.
 
     Below are the steps in a safe order with their reasons, the load of each node
     before and after, the skipped guests with the reason, and the assumptions of the
@@ -142,7 +143,7 @@ def _decide(
         return decide_within(policy, snapshot, time_limit)
     with planning_spinner() as notify:
         notify(policy.name)
-        return policy.decide(snapshot, policy.initial_memory())
+        return decide(policy, snapshot, policy.initial_memory())
 
 
 def _policy_options(policy: str | None, assignments: Sequence[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,24 +24,22 @@ from opendrs.controller.serialization import plan_document, violation_documents
 from opendrs.metrics import ImbalanceMetric, LoadModel, node_loads
 from opendrs.model import GIB, NodeId, Plan, PowerOff, PowerOn, Snapshot, format_count
 from opendrs.planning import Schedule
-from opendrs.policies import Decision, Policy, reason_text
+from opendrs.policies import Decision, Policy, reason_text, repair_for, repairs_rules
 from opendrs.policies.load_metrics import imbalance_metric_of, load_metrics
-from opendrs.policies.optimize import Optimize
-from opendrs.policies.optimize.objective import Goal
+from opendrs.policies.optimize import Repair
 from opendrs.policies.optimize.repairs import (
     INFEASIBLE,
     NOT_EVALUATED,
     UnresolvedViolation,
     unresolved_violations,
 )
-from opendrs.rules import ViolationChange, violation_change
+from opendrs.rules import (
+    ViolationChange,
+    count_strict,
+    violation_change,
+)
 
 MAX_RULES_LISTED = 3  # violated rules that are named without --all
-REPAIR_ONLY_SETTINGS: Mapping[str, object] = {
-    "budget": "unlimited",
-    "priorities": ["repair"],
-}
-"""Settings of `optimize` with which it makes only migrations that repair rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +109,13 @@ def summarize(
     rules: RuleReport,
 ) -> PlanSummary:
     """Return the summary of *decision*, which *policy* made for *snapshot*."""
+    decider = repair_for(policy) if decision.repair_first else policy
     actions = [step.action for step in decision.plan.steps]
     migrations = [each for each in actions if not isinstance(each, PowerOn | PowerOff)]
     sizes = (snapshot.guests[each.guest].usage.memory or 0 for each in migrations)
     return PlanSummary(
         policy=policy.name,
-        imbalance_metric=imbalance_metric_of(policy),
+        imbalance_metric=imbalance_metric_of(decider),
         decision=decision,
         migrations=len(migrations),
         power_on=sum(isinstance(each, PowerOn) for each in actions),
@@ -191,8 +190,8 @@ def print_change(
     _add_peak_row(listing, "highest memory load", before.memory, after.memory)
     imbalance = [_ratio_text(load.imbalance) for load in (before, after)]
     add_row(listing, "imbalance (CV)", imbalance[0], "", imbalance[1], "")
-    violated = [str(len(each)) for each in (rules.strict_before, rules.strict_after)]
-    add_row(listing, "strict-rule violations", violated[0], "", violated[1], "")
+    violated = [str(count_strict(each)) for each in (rules.before, rules.after)]
+    add_row(listing, "violated strict rules", violated[0], "", violated[1], "")
     screen.print(listing)
 
 
@@ -221,6 +220,11 @@ def decision_document(summary: PlanSummary, snapshot: Snapshot) -> dict[str, obj
     steps = document.pop("steps")
     return {
         **document,
+        "repair_first": summary.decision.repair_first,
+        "violated_rules": {
+            "before": asdict(count_strict(summary.rules.change.before)),
+            "after": asdict(count_strict(summary.rules.change.after)),
+        },
         "violations": rules_document(summary.rules),
         "summary": {
             "migrations": summary.migrations,
@@ -244,7 +248,7 @@ class RepairCommand:
         line: The command line.
     """
 
-    policy: Optimize
+    policy: Repair
     line: str
 
 
@@ -259,12 +263,9 @@ def repair_command(
         config: The value of `--config`; None if it was not given.
         settings: The configuration.
     """
-    policy = settings.load_policy(Optimize.name, dict(REPAIR_ONLY_SETTINGS))
-    assert isinstance(policy, Optimize)  # noqa: S101 - for the type checker
-    options = [
-        *("--policy", Optimize.name, "--set", "budget=unlimited"),
-        *("--set", 'priorities=["repair"]'),
-    ]
+    policy = settings.load_policy(Repair.name)
+    assert isinstance(policy, Repair)  # noqa: S101 - for the type checker
+    options = ["--policy", Repair.name]
     config_options = [] if config is None else ["--config", str(config)]
     return RepairCommand(
         policy=policy,
@@ -311,7 +312,6 @@ def rule_report(
     """
     after = snapshot.apply(*(step.action for step in plan.steps))
     change = violation_change(snapshot, after)
-    optimize = policy if isinstance(policy, Optimize) else None
     return RuleReport(
         change=change,
         unresolved=unresolved_violations(
@@ -322,8 +322,8 @@ def rule_report(
             allow_cold_migration=repair.policy.allow_cold_migration,
         ),
         policy="" if policy is None else policy.name,
-        repairs_rules=optimize is not None and Goal.REPAIR in optimize.priorities,
-        repair=None if optimize == repair.policy else repair,
+        repairs_rules=policy is not None and repairs_rules(policy),
+        repair=None if policy == repair.policy else repair,
     )
 
 
@@ -339,9 +339,11 @@ def print_rules(
     """
     if not report.unresolved:
         return
-    total = len(report.change.strict_before)
+    change = report.change
+    before, after = count_strict(change.before), count_strict(change.after)
     detail = "" if report.repairs_rules else f"; {report.policy} does not repair rules"
-    summary = f"strict-rule violations: {len(report.unresolved)} of {total} remain"
+    remaining = f"{after.rules} of {before.rules} remain{after.suffix}"
+    summary = f"violated strict rules: {remaining}"
     screen.print(Text(f"{summary}{printable(detail)}", style="red"))
     print_unresolved(screen, report, limit, label="remains violated")
 

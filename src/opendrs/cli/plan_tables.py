@@ -44,6 +44,7 @@ from opendrs.model import (
     format_count,
     format_list,
 )
+from opendrs.policies.optimize import Repair
 from opendrs.rules import violation_change
 
 RESOURCES = ("cpu", "memory")
@@ -60,7 +61,7 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "memory_imbalance": ("imbalance of memory load", RATIO),
     "highest_cpu": ("highest CPU load", PERCENT),
     "highest_memory": ("highest memory load", PERCENT),
-    "broken_rules": ("strict-rule violations", COUNT),
+    "broken_rules": ("violated strict rules", COUNT),
     "overfull_gib": ("memory above the limit (GiB)", TENTHS),
     "waiting_cores": ("unmet CPU demand (cores)", TENTHS),
     "waiting_gib": ("unmet memory demand (GiB)", TENTHS),
@@ -272,7 +273,8 @@ def print_metrics(
     before = summary.decision.before
     if not before:
         return
-    heading = f"metric of {printable(summary.policy)}"
+    policy = Repair.name if summary.decision.repair_first else summary.policy
+    heading = f"metric of {printable(policy)}"
     listing = create_table(heading, "before", "after", right=["before", "after"])
     for name, value in before.items():
         label, form = METRICS.get(name, (name.replace("_", " "), RATIO))

@@ -26,9 +26,13 @@ from opendrs.model import (
     StepId,
     format_list,
 )
-from opendrs.policies import Decision
+from opendrs.policies import Decision, first_repair
 from opendrs.policies.consolidation import Consolidate
-from opendrs.policies.consolidation.agent_requests import AgentInput, AgentRequest
+from opendrs.policies.consolidation.agent_requests import (
+    AgentInput,
+    AgentRequest,
+    exclude_unresponsive,
+)
 from opendrs.ports import (
     Clock,
     Outcome,
@@ -159,6 +163,17 @@ def _details(
 HISTORY_RETENTION = timedelta(days=1)  # for the sample history of a guest
 
 
+def repair_before_requests(
+    policy: Consolidate, snapshot: Snapshot, memory: AgentInput
+) -> Decision[AgentInput] | None:
+    """Return the repair that precedes the requests of the agents, or None.
+
+    Nodes with an unresponsive agent are unknown to it.
+    """
+    visible = exclude_unresponsive(snapshot, memory["requests"])
+    return first_repair(policy, visible, memory)
+
+
 class RequestBatch:
     """Decision source that evaluates the newest request of each host agent.
 
@@ -203,7 +218,10 @@ class RequestBatch:
         self._request_store.prune(self._clock.now() - HISTORY_RETENTION)
 
     def evaluate(self, snapshot: Snapshot) -> Evaluation[AgentInput]:
-        """Return the decision about *snapshot* for the newest request of each node."""
+        """Return the decision about *snapshot* for the newest request of each node.
+
+        While violated strict rules are repaired, requests stay in the queue.
+        """
         record_nodes(snapshot, self._store)
         now = self._clock.now()
         latest = self._request_store.latest_per_node()
@@ -214,6 +232,15 @@ class RequestBatch:
             and not is_unresponsive(request, now, self._limits)
         ]
         self._log_unresponsive(snapshot, responsive)
+        self._pending = ()
+        without_samples: AgentInput = {
+            "guests": {},
+            "nodes": {},
+            "requests": {each.node: _agent_request(None) for each in responsive},
+        }
+        repair = repair_before_requests(self._policy, snapshot, without_samples)
+        if repair is not None:
+            return Evaluation(without_samples, repair)
         self._pending = self._claim_queued(latest, responsive, snapshot)
         memory = self._agent_input(responsive, snapshot, now)
         return Evaluation(memory, self._policy.decide_requests(snapshot, memory))

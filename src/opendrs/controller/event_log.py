@@ -26,10 +26,10 @@ from opendrs.model import (
     format_count,
 )
 from opendrs.policies import Policy, reason_text
-from opendrs.policies.optimize import Optimize
+from opendrs.policies.optimize import Optimize, Repair
 from opendrs.policies.optimize.repairs import INFEASIBLE, unresolved_violations
 from opendrs.ports import Outcome, StepRecord, TaskStatus
-from opendrs.rules import Violation, ViolationChange, violation_change
+from opendrs.rules import Violation, ViolationChange, count_strict, violation_change
 
 _FAILURES = (Outcome.FAILED, Outcome.LOST, Outcome.ABORTED)
 
@@ -226,7 +226,7 @@ class CycleLogger:
         self, policy: Policy[Any], snapshot: Snapshot, change: ViolationChange
     ) -> list[str]:
         """Return the number of violated strict rules, the remaining ones and a hint."""
-        before, after = len(change.strict_before), len(change.strict_after)
+        before, after = count_strict(change.before), count_strict(change.after)
         remaining = unresolved_violations(
             change.strict_after[:_MAX_EXAMINED], snapshot, policy.limits
         )
@@ -237,13 +237,14 @@ class CycleLogger:
             for one in remaining[:MAX_SHOWN]
         ]
         parts = [
-            f"rules: strict-rule violations: {before}; after this plan: {after}",
+            f"rules: violated strict rules: {before}; after this plan: {after}",
             *shown,
         ]
-        if after > len(shown):
-            parts.append(f"and {after - len(shown)} more")
-        if policy.name != Optimize.name and any(one.repairable for one in remaining):
-            parts.append(f"to repair, configure the policy {Optimize.name}")
+        if after.violations > len(shown):
+            parts.append(f"and {after.violations - len(shown)} more")
+        repairs = policy.name in (Optimize.name, Repair.name)
+        if not repairs and any(one.repairable for one in remaining):
+            parts.append(f"to repair, configure the policy {Repair.name}")
             if self._repair_command is not None:
                 parts.append(f"or stop this controller and run: {self._repair_command}")
         return parts

@@ -11,11 +11,12 @@ from typing import Any
 from opendrs.config.binding import TableBinder
 from opendrs.config.policy_loading import build_policy
 from opendrs.config.snapshot_reading import snapshot_from
+from opendrs.controller.agent_requests import repair_before_requests
 from opendrs.controller.serialization import plain, plan_document
 from opendrs.errors import ConfigurationError, StoreError
 from opendrs.model import Limits, Snapshot
 from opendrs.optimizer import Portion
-from opendrs.policies import Decision, Policy
+from opendrs.policies import Decision, Policy, first_repair
 from opendrs.policies.consolidation import Consolidate
 from opendrs.policies.optimize import Optimize
 from opendrs.ports import CycleRecord
@@ -85,12 +86,27 @@ def _decide(
     policy: Policy[Any], snapshot: Snapshot, document: Mapping[str, Any]
 ) -> Decision[Any]:
     memory = document["memory"]
+    if document.get("repair_first"):
+        repair = _first_repair(policy, snapshot, memory)
+        if repair is None:
+            raise ValueError("repair_first: nothing is repaired now")
+        return repair
     if isinstance(policy, Optimize) and "search" in document:
         portions = [Portion(*portion) for portion in document["search"]]
         return policy.decide_until(snapshot, RecordedPortions(portions))
     if isinstance(policy, Consolidate) and "requests" in memory:
         return policy.decide_requests(snapshot, memory)
     return policy.decide(snapshot, memory)
+
+
+def _first_repair(
+    policy: Policy[Any],
+    snapshot: Snapshot,
+    memory: Any,  # noqa: ANN401 - of any policy
+) -> Decision[Any] | None:
+    if isinstance(policy, Consolidate) and "requests" in memory:
+        return repair_before_requests(policy, snapshot, memory)
+    return first_repair(policy, snapshot, memory)
 
 
 class RecordedPortions:

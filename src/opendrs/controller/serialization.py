@@ -113,6 +113,7 @@ def cycle_record(  # noqa: PLR0913 - the inputs and the result of a decision
             "snapshot": snapshot_document(snapshot),
             "decision": plain(plan_document(policy.name, decision, snapshot)),
             **({"search": plain(list(search))} if search else {}),
+            **({"repair_first": True} if decision.repair_first else {}),
         },
     )
 

@@ -19,6 +19,7 @@ from opendrs.optimizer.problem import Indices as Indices
 from opendrs.optimizer.problem import Mask as Mask
 from opendrs.optimizer.problem import Problem as Problem
 from opendrs.optimizer.problem import RatioTerm as RatioTerm
+from opendrs.optimizer.problem import forbid_nodes as forbid_nodes
 from opendrs.optimizer.problem import freeze_groups as freeze_groups
 from opendrs.optimizer.search.annealing import AnnealingSearch as AnnealingSearch
 from opendrs.optimizer.search.initial_solution import (

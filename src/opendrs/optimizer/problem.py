@@ -300,6 +300,28 @@ def freeze_groups(problem: Problem, groups: Sequence[int]) -> Problem:
     )
 
 
+def forbid_nodes(
+    problem: Problem, groups: Sequence[int], nodes: Sequence[int] | Indices
+) -> Problem:
+    """Return *problem* in which each of *groups* may not move to its one of *nodes*.
+
+    A group may stay at its origin.
+    """
+    chosen = list(groups)
+    class_of = problem.class_of.copy()
+    classes = class_of[chosen]
+    class_of[chosen] = len(problem.allowed) + np.arange(len(chosen))
+    rows = problem.allowed[classes]
+    rows[np.arange(len(chosen)), nodes] = False
+    allowed = np.concatenate([problem.allowed, rows])
+    placement_cost = problem.placement_cost
+    if placement_cost is not None:
+        placement_cost = np.concatenate([placement_cost, placement_cost[classes]])
+    return replace(
+        problem, class_of=class_of, allowed=allowed, placement_cost=placement_cost
+    )
+
+
 def select_budgets(problem: Problem, rows: Indices) -> Problem:
     """Return *problem* with only the budgets *rows*."""
     return replace(

@@ -6,4 +6,8 @@ from opendrs.policies.base import Decision as Decision
 from opendrs.policies.base import DecisionReason as DecisionReason
 from opendrs.policies.base import Policy as Policy
 from opendrs.policies.base import reason_text as reason_text
+from opendrs.policies.first_repair import decide as decide
+from opendrs.policies.first_repair import first_repair as first_repair
+from opendrs.policies.first_repair import repair_for as repair_for
+from opendrs.policies.first_repair import repairs_rules as repairs_rules
 from opendrs.policies.registry import BUILT_IN_POLICIES as BUILT_IN_POLICIES

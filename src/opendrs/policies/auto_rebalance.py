@@ -47,6 +47,7 @@ class AutoRebalance:
             1 act at once.
         margin: Minimum improvement: fraction of the imbalance, in [0, 1].
         imbalance_metric: Imbalance in [0, 1], or the raw coefficient of variation.
+        repair_first: True to repair violated strict rules before this policy decides.
         limits: Limits of the operator.
 
     Raises:
@@ -60,6 +61,7 @@ class AutoRebalance:
     hold: int = 3  # ha-auto-rebalance-hold-duration
     margin: float = 0.1  # ha-auto-rebalance-margin
     imbalance_metric: ImbalanceMetric = ImbalanceMetric.NORMALIZED_CV
+    repair_first: bool = True
     limits: Limits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:

@@ -49,6 +49,7 @@ class Balance:
         max_migrations: Most guests that are migrated.
         allow_cold_migration: Whether containers may be stopped, moved and started.
         imbalance_metric: Imbalance in [0, 1], or the raw coefficient of variation.
+        repair_first: True to repair violated strict rules before this policy decides.
         limits: Limits of the operator.
 
     Raises:
@@ -63,6 +64,7 @@ class Balance:
     max_migrations: int = 100
     allow_cold_migration: bool = False
     imbalance_metric: ImbalanceMetric = ImbalanceMetric.CV
+    repair_first: bool = True
     limits: Limits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:

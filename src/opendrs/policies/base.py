@@ -50,6 +50,8 @@ class DecisionReason(StrEnum):
     """The plan relieves a starved guest."""
     REPAIRS_RULES = "repairs-rules"
     """The plan repairs violated rules."""
+    RULES_HOLD = "rules-hold"
+    """No strict rule is violated."""
     VACATES_NODES = "vacates-nodes"
     """The plan moves all guests off some nodes."""
 
@@ -70,6 +72,7 @@ _REASON_TEXTS = {
     DecisionReason.NO_PRESSURE: "no guest is starved",
     DecisionReason.RELIEVES_PRESSURE: "relieves a starved guest",
     DecisionReason.REPAIRS_RULES: "repairs violated rules",
+    DecisionReason.RULES_HOLD: "nothing to repair",
     DecisionReason.VACATES_NODES: "moves all guests off some nodes",
 }
 
@@ -92,6 +95,8 @@ class Decision(Generic[MemoryT_co]):
         after: The same metrics after the plan.
         notes: Further information for the operator, such as skipped guests.
         skipped: Why each skipped guest is not migrated; empty if not evaluated.
+        repair_first: True if the plan is the repair that precedes the policy, which
+            has not decided yet.
     """
 
     reason: DecisionReason
@@ -102,6 +107,7 @@ class Decision(Generic[MemoryT_co]):
     after: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     skipped: Mapping[GuestId, SkippedGuest] = field(default_factory=dict)
+    repair_first: bool = False
 
 
 class Policy(Protocol[MemoryT]):

@@ -10,7 +10,7 @@ from opendrs.policies.auto_rebalance import AutoRebalance
 from opendrs.policies.balance import Balance
 from opendrs.policies.base import Policy
 from opendrs.policies.consolidation import Consolidate
-from opendrs.policies.optimize import Optimize
+from opendrs.policies.optimize import Optimize, Repair
 from opendrs.policies.pressure import PressureRelief
 from opendrs.policies.threshold_rebalance import ThresholdRebalance
 
@@ -20,6 +20,7 @@ _POLICIES: tuple[type[Policy[Any]], ...] = (
     Consolidate,
     Optimize,
     PressureRelief,
+    Repair,
     ThresholdRebalance,
 )
 

@@ -19,6 +19,7 @@ from opendrs.rules.infeasible_anti_affinity import (
     find_infeasible_anti_affinity as find_infeasible_anti_affinity,
 )
 from opendrs.rules.maintenance import drain_rules as drain_rules
+from opendrs.rules.maintenance import drained_nodes as drained_nodes
 from opendrs.rules.maintenance import with_drain_rule as with_drain_rule
 from opendrs.rules.memory import AvailableMemory as AvailableMemory
 from opendrs.rules.memory import available_memory as available_memory
@@ -27,6 +28,9 @@ from opendrs.rules.memory import usable_memory as usable_memory
 from opendrs.rules.undo import undo_rules as undo_rules
 from opendrs.rules.violations import Violation as Violation
 from opendrs.rules.violations import ViolationChange as ViolationChange
+from opendrs.rules.violations import ViolationCount as ViolationCount
+from opendrs.rules.violations import count_strict as count_strict
 from opendrs.rules.violations import new_violations as new_violations
+from opendrs.rules.violations import strict_rules as strict_rules
 from opendrs.rules.violations import violation_change as violation_change
 from opendrs.rules.violations import violations as violations

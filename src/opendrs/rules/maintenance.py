@@ -52,6 +52,17 @@ def with_drain_rule(snapshot: Snapshot) -> Snapshot:
     )
 
 
+def drained_nodes(snapshot: Snapshot) -> frozenset[NodeId]:
+    """Return the nodes that `with_drain_rule` opened in *snapshot*."""
+    return frozenset(
+        name
+        for rule in snapshot.rules
+        if isinstance(rule, NodeAffinity) and rule.origin == ORIGIN
+        for name, node in snapshot.nodes.items()
+        if node.online and name not in rule.nodes
+    )
+
+
 def _nodes_to_drain(snapshot: Snapshot) -> tuple[NodeId, ...]:
     """Return the nodes in maintenance that guests occupy, sorted.
 

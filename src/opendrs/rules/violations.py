@@ -76,6 +76,44 @@ def _violations_of(rules: Iterable[Rule], snapshot: Snapshot) -> tuple[Violation
 
 
 @dataclass(frozen=True, slots=True)
+class ViolationCount:
+    """Number of violated strict rules, and of their violations.
+
+    As text it is the number of rules, with that of violations if it differs: a rule
+    about many guests may be violated many times.
+
+    Attributes:
+        rules: Number of rules.
+        violations: Number of violations.
+    """
+
+    rules: int
+    violations: int
+
+    def __str__(self) -> str:
+        return f"{self.rules}{self.suffix}"
+
+    @property
+    def suffix(self) -> str:
+        """Return the number of violations in parentheses; empty if it is the same."""
+        is_same = self.rules == self.violations
+        return "" if is_same else f" ({self.violations} violations)"
+
+
+def count_strict(violations: Iterable[Violation]) -> ViolationCount:
+    """Return the number of strict rules among *violations*, found in one snapshot."""
+    strict = [violation for violation in violations if violation.strict]
+    rules = {id(violation.rule) for violation in strict}
+    return ViolationCount(len(rules), len(strict))
+
+
+def strict_rules(snapshot: Snapshot) -> int:
+    """Return the number of strict rules of *snapshot*, with those that drain nodes."""
+    rules = (*snapshot.rules, *drain_rules(snapshot))
+    return sum(getattr(rule, "strict", True) for rule in rules)
+
+
+@dataclass(frozen=True, slots=True)
 class ViolationChange:
     """Violations of one cluster before and after a plan.
 

@@ -61,7 +61,7 @@ def test_row_has_score_and_cost_of_the_plan(
         "memory": 0,
         "mean": 0,
         "highest_load": pytest.approx(0.4),
-        "strict_violations": 0,
+        "violated_rules": 0,
         "migrations": 1,
         "gib": 40,
     }
@@ -225,13 +225,10 @@ def test_remaining_violations_and_repair_command_are_shown(
     )
 
     lines = text.splitlines()
-    command = (
-        "opendrs plan level.json --policy optimize --set budget=unlimited "
-        "--set 'priorities=[\"repair\"]'"
-    )
+    command = "opendrs plan level.json --policy repair"
     assert lines[-4:] == [
-        "strict-rule violations: 0 of 1 remain after optimize",
-        "strict-rule violations: 1 of 1 remain after balance, pressure",
+        "violated strict rules: 0 of 1 remain after optimize",
+        "violated strict rules: 1 of 1 remain after balance, pressure",
         "violated: apart: one, two on a",
         f"to repair: {command}",
     ]

@@ -21,7 +21,7 @@ from opendrs.platforms.proxmox import ProxmoxSettings
 from opendrs.platforms.snapshot_file import SnapshotFileSettings
 from opendrs.policies import AutoRebalance, Balance
 from opendrs.policies.consolidation import Consolidate
-from opendrs.policies.optimize import Optimize
+from opendrs.policies.optimize import Optimize, Repair
 from opendrs.policies.pressure import PressureRelief
 from opendrs.policies.threshold_rebalance import ThresholdRebalance
 from opendrs.ports import Outcome, RequestState
@@ -55,6 +55,7 @@ def default_text(default: object) -> str:
         (AutoRebalance, "`[policy.auto-rebalance]`"),
         (Consolidate, "`[policy.consolidate]`"),
         (Optimize, "`[policy.optimize]`"),
+        (Repair, "`[policy.repair]`"),
         (PressureRelief, "`[policy.pressure]`"),
         (ThresholdRebalance, "`[policy.threshold-rebalance]`"),
     ],
@@ -68,6 +69,7 @@ def test_every_setting_is_in_the_reference_with_its_default(
         | Consolidate
         | Optimize
         | PressureRelief
+        | Repair
         | ThresholdRebalance
     ],
     title: str,

@@ -128,7 +128,7 @@ def test_summary_before_confirmation_counts_violations_only(
         "",
         "balance: no feasible move: because",
         "",
-        "strict-rule violations: 10 of 10 remain; balance does not repair rules",
+        "violated strict rules: 1 of 1 remain (10 violations)",
     ]
 
 

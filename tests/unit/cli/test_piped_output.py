@@ -22,6 +22,8 @@ COMMANDS = [
     ("plan", "cluster.json", "--policy", "optimize"),
     ("apply", "demo", "--yes"),
     ("compare", "cluster.json", "--policy", "balance", "--policy", "pressure"),
+    ("place", "cluster.json", "--like", f"{NAME}-1", "--count", "3"),
+    ("what-if", "cluster.json", "--fail", "n01", "--policy", "balance"),
     ("check", "cluster.json"),
     ("drill", "cluster.json", "--each-node", "--assume-ha"),
     ("drill", "cluster.json", "--fail", "n01", "--assume-ha"),
@@ -85,7 +87,8 @@ def test_piped_node_table_has_complete_rows(opendrs: RunOpendrs) -> None:
 
 
 def test_piped_step_row_ends_with_its_detail(opendrs: RunOpendrs) -> None:
-    rows = columns(opendrs("plan", "cluster.json", "--all").out, "step")
+    plan = ("plan", "cluster.json", "--set", "repair_first=false", "--all")
+    rows = columns(opendrs(*plan).out, "step")
 
     assert len(rows) > 5
     for row in rows.values():

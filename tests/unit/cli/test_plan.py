@@ -49,7 +49,8 @@ def test_plan_json_is_the_documented_object(
     assert answer.status == 0
     assert list(found) == [
         *("policy", "reason", "detail", "notes", "skipped"),
-        *("before", "after", "violations", "summary", "steps", "schedule"),
+        *("before", "after", "violations", "repair_first", "violated_rules"),
+        *("summary", "steps", "schedule"),
     ]
     assert (found["policy"], found["reason"]) == ("balance", "improves-balance")
     assert found["before"]["imbalance"] > 0.9
@@ -220,7 +221,7 @@ def test_remaining_strict_violations_are_named(opendrs: RunOpendrs) -> None:
     )
     write_snapshot(level, Path("level.json"))
 
-    answer = opendrs("plan", "level.json")
+    answer = opendrs("plan", "level.json", "--set", "repair_first=false")
 
     assert "remains violated: anti-affinity of one, two: one, two on a" in answer.out
     assert answer.out.count("remains violated") == 1
@@ -238,7 +239,7 @@ def test_many_violations_are_counted(opendrs: RunOpendrs) -> None:
     text = opendrs("plan", "level.json").out
     everything = opendrs("plan", "level.json", "--all").out
 
-    assert "strict-rule violations: 6 of 6 remain; balance does not repair" in text
+    assert "violated strict rules: 1 of 1 remain (6 violations)\n" in text
     assert text.count("cannot be repaired: ") == 3
     assert "\nand 3 more; --all shows all\n" in text
     assert everything.count("cannot be repaired: ") == 6
@@ -261,6 +262,9 @@ def violating_snapshot(opendrs: RunOpendrs) -> str:
     return "broken cluster.json"
 
 
+NO_REPAIR = ("--set", "repair_first=false")
+
+
 def repair_command_in(text: str) -> list[str]:
     """Return the arguments of the command that *text* names for the repair."""
     found = re.search(r"^to repair.*?: opendrs (.*)$", text, re.MULTILINE)
@@ -268,17 +272,20 @@ def repair_command_in(text: str) -> list[str]:
     return shlex.split(found[1])
 
 
-@pytest.mark.parametrize("policy", sorted({*BUILT_IN_POLICIES} - {"optimize"}))
+@pytest.mark.parametrize(
+    "policy", sorted({*BUILT_IN_POLICIES} - {"optimize", "repair"})
+)
 def test_every_policy_names_the_repair_command(
     opendrs: RunOpendrs, violating_snapshot: str, policy: str
 ) -> None:
     Path("c.toml").write_text("[limits]\nbandwidth = 1e9\n")
     same = ("--config", "c.toml")
 
-    text = opendrs("plan", violating_snapshot, "--policy", policy, *same).out
+    original = ("--policy", policy, "--set", "repair_first=false")
+    text = opendrs("plan", violating_snapshot, *original, *same).out
     repaired = opendrs(*repair_command_in(text), "--format", "json").out
 
-    assert f"strict-rule violations: 2 of 2 remain; {policy} does not" in text
+    assert f"violated strict rules: 2 of 2 remain; {policy} does not" in text
     assert "cannot be repaired: pinned: x, y: not migrated: rule: stay" in text
     assert "remains violated: apart: one, two on a" in text
     assert "to repair 1 of them: opendrs plan 'broken cluster.json' " in text
@@ -290,9 +297,10 @@ def test_every_policy_names_the_repair_command(
 def test_plan_json_has_violations_and_repair_command(
     opendrs: RunOpendrs, violating_snapshot: str
 ) -> None:
-    found = json.loads(opendrs("plan", violating_snapshot, "--format", "json").out)[
-        "violations"
-    ]
+    document = json.loads(
+        opendrs("plan", violating_snapshot, *NO_REPAIR, "--format", "json").out
+    )
+    found = document["violations"]
 
     apart = {"rule": "apart", "strict": True, "guests": ["one", "two"], "nodes": ["a"]}
     pinned = {"rule": "pinned", "strict": True, "guests": ["x", "y"], "nodes": ["b"]}
@@ -303,6 +311,23 @@ def test_plan_json_has_violations_and_repair_command(
         "pinned",
     )
     assert shlex.split(found["repair"])[:3] == ["opendrs", "plan", violating_snapshot]
+    both = {"rules": 2, "violations": 2}
+    assert document["violated_rules"] == {"before": both, "after": both}
+    assert document["repair_first"] is False
+
+
+def test_plan_json_has_the_repair_that_comes_first(
+    opendrs: RunOpendrs, violating_snapshot: str
+) -> None:
+    answer = opendrs("plan", violating_snapshot, "--format", "json")
+
+    found = json.loads(answer.out)
+    assert (found["policy"], found["reason"]) == ("balance", "repairs-rules")
+    assert found["repair_first"] is True
+    assert found["violated_rules"]["before"] == {"rules": 2, "violations": 2}
+    assert found["violated_rules"]["after"] == {"rules": 1, "violations": 1}
+    assert [each["repairable"] for each in found["violations"]["after"]] == [False]
+    assert [step["guest"] for step in found["steps"]] == ["one"]
 
 
 def test_infeasible_repair_is_printed_once(
@@ -316,12 +341,12 @@ def test_infeasible_repair_is_printed_once(
 def test_repair_command_only_repairs(
     opendrs: RunOpendrs, violating_snapshot: str
 ) -> None:
-    command = repair_command_in(opendrs("plan", violating_snapshot).out)
+    command = repair_command_in(opendrs("plan", violating_snapshot, *NO_REPAIR).out)
 
     text = opendrs(*command).out
     found = json.loads(opendrs(*command, "--format", "json").out)["violations"]
 
-    assert "strict-rule violations: 1 of 2 remain\n" in text
+    assert "violated strict rules: 1 of 2 remain\n" in text
     assert "to repair" not in text
     assert found["repair"] is None
 
@@ -340,7 +365,7 @@ def test_the_summary_comes_first_and_can_be_had_alone(
         "highest CPU load\t80%\ta\t40%\ta",
         "highest memory load\t80%\ta\t40%\ta",
         "imbalance (CV)\t1.000\t\t0.000\t",
-        "strict-rule violations\t0\t\t0\t",
+        "violated strict rules\t0\t\t0\t",
     ]
 
 
@@ -418,7 +443,7 @@ def test_draws_bars_and_keeps_to_the_columns_of_the_terminal(
 ) -> None:
     del opendrs  # which enters a directory of its own
 
-    lines = run_opendrs_in_terminal("plan", large_cluster, size=size).lines
+    lines = run_opendrs_in_terminal("plan", large_cluster, *NO_REPAIR, size=size).lines
 
     bars = re.compile(r"n2[0-9]   ███░░░░░  40%  → ██░░░░░░  \d\d%")
     assert len([line for line in lines if bars.match(line)]) == 5
@@ -439,9 +464,9 @@ def test_reasons_are_below_the_steps_of_a_small_plan(
 def test_commands_are_never_divided_among_lines(
     opendrs: RunOpendrs, violating_snapshot: str
 ) -> None:
-    finished = run_opendrs_in_terminal("plan", violating_snapshot)
+    finished = run_opendrs_in_terminal("plan", violating_snapshot, *NO_REPAIR)
 
-    unbroken = piped_output("plan", violating_snapshot)
+    unbroken = piped_output("plan", violating_snapshot, *NO_REPAIR)
     assert opendrs("show", violating_snapshot).status == 0
     [command] = [line for line in unbroken.splitlines() if "to repair" in line]
     assert command in finished.lines

@@ -331,7 +331,7 @@ def test_unknown_setting_error_lists_settings() -> None:
         (
             "policy auto-rebalance: treshold: unknown setting; did you mean threshold? "
             "(known: hold, imbalance_metric, load_model, margin, method, "
-            "threshold)"
+            "repair_first, threshold)"
         ),
         'policy auto-rebalance: hold: expected a whole number, got "x"',
     ]

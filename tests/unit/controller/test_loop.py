@@ -157,13 +157,14 @@ def test_strict_violations_are_logged_once(
 ) -> None:
     apart = AntiAffinity(guests=guest_ids("vm", "other"), name="apart")
     guests = {"vm": ("a", 0.1), "other": ("a", 0.1), "big": ("b", 0.2)}
-    setup = ControllerSetup(cluster({"a": 0.2, "b": 0.2}, guests, [apart]))
+    policy = Balance(repair_first=False, limits=SHORT_LIMITS)
+    setup = ControllerSetup(cluster({"a": 0.2, "b": 0.2}, guests, [apart]), policy)
     setup.stop_at_observation(4)
 
     setup.controller.run_forever()
 
     (message,) = events(caplog, "rules-broken")
-    assert "policy optimize" in message
+    assert "policy repair" in message
 
 
 def test_policy_memory_is_kept_between_cycles() -> None:

@@ -15,12 +15,12 @@ from opendrs.controller import evaluate, replay
 from opendrs.controller.cycle import PolicyDecisionSource
 from opendrs.controller.serialization import cycle_record
 from opendrs.errors import StoreError
-from opendrs.model import DEFAULT_LIMITS, Network, NodeId, Snapshot
+from opendrs.model import DEFAULT_LIMITS, AntiAffinity, Network, NodeId, Snapshot
 from opendrs.policies import BUILT_IN_POLICIES, Policy
 from opendrs.ports import CycleRecord
 from opendrs.simulation import SimulatedClock, SimulatedPlatform, demo_cluster
 from opendrs.store import Access, MemoryStore, SqliteStore
-from support.builders import NOON, cluster
+from support.builders import NOON, cluster, guest_ids
 from support.strategies import snapshots
 
 IMBALANCED = cluster({"a": 0.9, "b": 0.1}, {"vm1": ("a", 0.3), "vm2": ("a", 0.2)})
@@ -62,6 +62,36 @@ def test_decisions_with_memory_are_repeated(name: str) -> None:
         assert found.is_same
         assert found.policy == name
         clock.sleep(300)
+
+
+VIOLATED = replace(IMBALANCED, rules=(AntiAffinity(guests=guest_ids("vm1", "vm2")),))
+
+
+def test_repair_that_precedes_a_policy_is_repeated() -> None:
+    found = replay(recorded(build_policy("balance"), VIOLATED))
+
+    assert found.recorded["reason"] == "repairs-rules"
+    assert found.is_same
+
+
+def test_decision_recorded_before_there_was_a_repair_is_repeated() -> None:
+    policy = build_policy("balance")
+    record = cycle_record(
+        "run",
+        NOON,
+        VIOLATED,
+        policy=policy,
+        memory=None,
+        decision=policy.decide(VIOLATED, None),
+    )
+    settings: dict[str, object] = dict(record.document["settings"])  # type: ignore[call-overload]
+    del settings["repair_first"]
+    former = replace(record, document={**record.document, "settings": settings})
+
+    found = replay(former)
+
+    assert found.recorded["reason"] == "improves-balance"
+    assert found.is_same
 
 
 @pytest.mark.parametrize("name", BUILT_IN_POLICIES)

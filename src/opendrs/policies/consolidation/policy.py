@@ -102,6 +102,7 @@ class Consolidate:
         interval: Seconds between cycles.
         bandwidth: Bytes per second of a migration.
         seed: Seed of the guest selection `random`.
+        repair_first: True to repair violated strict rules before this policy decides.
         limits: Limits of the operator.
 
     Raises:
@@ -128,6 +129,7 @@ class Consolidate:
     interval: Seconds = 300.0
     bandwidth: BytesPerSecond = 62.5e6
     seed: int = 0
+    repair_first: bool = True
     limits: Limits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:

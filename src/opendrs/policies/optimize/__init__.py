@@ -1,3 +1,4 @@
-"""The policy `optimize`: few migrations with a large benefit, and a lower bound."""
+"""The policies `optimize` and `repair`, which use the solver."""
 
 from opendrs.policies.optimize.policy import Optimize as Optimize
+from opendrs.policies.optimize.repair import Repair as Repair

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from opendrs.model import GIB, GuestId, Snapshot
+from opendrs.model import GIB, Snapshot
 from opendrs.optimizer import Indices, Problem, Solution, evaluate, loss_of_return
 from opendrs.planning import (
     DetourBudget,
@@ -57,9 +57,15 @@ class CandidatePlan:
     @property
     def dropped_groups(self) -> list[int]:
         """Move groups whose migrations have no safe order."""
-        guests: set[GuestId] = {
-            guest.id for each in self.sequenced.dropped for guest in each.guests
-        }
+        return self._groups_of(self.sequenced.dropped)
+
+    @property
+    def blocked_groups(self) -> list[int]:
+        """Move groups that need a detour, or whose migrations have no safe order."""
+        return self._groups_of((*self.sequenced.dropped, *self.sequenced.detours))
+
+    def _groups_of(self, moves: Sequence[GroupMove]) -> list[int]:
+        guests = {guest.id for each in moves for guest in each.guests}
         return [
             index
             for index, group in enumerate(self.context.cluster.groups)

@@ -5,7 +5,7 @@ It also defines the memory that is reserved for the guests of failed nodes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from opendrs.metrics import LoadModel
@@ -15,7 +15,7 @@ from opendrs.policies.optimize.budget import Budget
 from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.metrics import ClusterMetrics, measure_cluster
 from opendrs.policies.optimize.movable_groups import MovableGroups
-from opendrs.policies.optimize.objective import Goal, encode_problem, with_knee_price
+from opendrs.policies.optimize.objective import Goal, with_knee_price
 from opendrs.policies.optimize.repairs import RepairBlockers
 from opendrs.rules import CompiledRules
 
@@ -32,6 +32,7 @@ class OptimizeContext:
         before: Metrics of the cluster.
         priorities: Goals, the most important first.
         objective: Terms to minimize.
+        encode: Function that returns the problem of a cluster and a budget.
         problem: Problem for the optimizer, without a price of the knee.
         budget: Budget of the plan.
         min_improvement: Least relative improvement of balance and contention.
@@ -49,6 +50,7 @@ class OptimizeContext:
     before: ClusterMetrics
     priorities: tuple[Goal, ...]
     objective: Objective
+    encode: Callable[[EncodedCluster, Budget], Problem]
     problem: Problem
     budget: Budget
     min_improvement: float
@@ -87,11 +89,12 @@ class OptimizeContext:
         budget = replace(self.budget, gib=min(gib, self.budget.gib))
         groups = self.groups.within(budget.gib, budget.migrations)
         cluster = self.cluster.with_groups(groups.groups)
-        problem = encode_problem(
-            cluster, self.objective, self.before.thresholds, budget
-        )
         return replace(
-            self, groups=groups, cluster=cluster, problem=problem, budget=budget
+            self,
+            groups=groups,
+            cluster=cluster,
+            problem=self.encode(cluster, budget),
+            budget=budget,
         )
 
     def measure(self, snapshot: Snapshot) -> ClusterMetrics:

@@ -18,6 +18,7 @@ from opendrs.policies.optimize.metrics import (
     first_improved_goal,
 )
 from opendrs.policies.optimize.objective import Goal
+from opendrs.rules import drained_nodes
 
 MIN_SHOWN_GAP = 0.0005  # fraction below which the gap to the lower bound is not shown
 REASONS = {
@@ -95,9 +96,11 @@ def _bound_note(candidate: CandidatePlan) -> Iterator[str]:
     """Yield a note with the gap between *candidate* and the lower bound.
 
     Groups that sequencing dropped may move in the bound, since another plan may find an
-    order for them.
+    order for them. There is no note if nodes are drained: the bound counts them.
     """
     context = candidate.context
+    if drained_nodes(context.snapshot):
+        return
     scale = len(context.cluster.node_ids) * _balance_weight(context)
     if scale > 0:
         load = context.cluster.load_in(candidate.snapshot)

@@ -13,7 +13,12 @@ from opendrs.model import GIB, NO_RESOURCES, Guest, Limits, Mobility, NodeId, Sn
 from opendrs.optimizer import Floats, Indices, Mask
 from opendrs.planning import ASSUMED_BANDWIDTH
 from opendrs.policies.optimize.movable_groups import EncodedGroup
-from opendrs.rules import AvailableMemory, CompiledRules, required_memory
+from opendrs.rules import (
+    AvailableMemory,
+    CompiledRules,
+    drained_nodes,
+    required_memory,
+)
 
 RESOURCES = 3
 # cores; bytes of used memory and of committed memory
@@ -271,8 +276,13 @@ class EncodedCluster:
 
     @cached_property
     def balanced_load(self) -> Floats:
-        """Balanced load, as a fraction of the capacity; shape (R,)."""
-        return safe_divide(self.load.sum(axis=0), self.capacity.sum(axis=0))
+        """Balanced load, as a fraction of the capacity; shape (R,).
+
+        Nodes that are drained have no capacity for it.
+        """
+        drained = drained_nodes(self.snapshot)
+        kept = [name not in drained for name in self.node_ids]
+        return safe_divide(self.load.sum(axis=0), self.capacity[kept].sum(axis=0))
 
     @property
     def memory_resource(self) -> int:

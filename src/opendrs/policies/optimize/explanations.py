@@ -38,11 +38,12 @@ MIN_SHOWN_GIB = 0.05  # GiB; less is shown as 0.0
 
 def unresolved_notes(context: OptimizeContext, after: Snapshot) -> Iterator[str]:
     """Yield explanations of violations and overfull nodes in *after*."""
-    yield from _violation_notes(context, after)
+    yield from violation_notes(context, after)
     yield from _memory_notes(context, after)
 
 
-def _violation_notes(context: OptimizeContext, after: Snapshot) -> Iterator[str]:
+def violation_notes(context: OptimizeContext, after: Snapshot) -> Iterator[str]:
+    """Yield explanations of the first violations of strict rules in *after*."""
     strict = [violation for violation in violations(after) if violation.strict]
     reported: set[str] = set()
     for violation in strict[:MAX_VIOLATIONS]:

@@ -10,7 +10,13 @@ from opendrs.metrics import ImbalanceMetric, LoadModel, NodeLoad, imbalance, nod
 from opendrs.model import GIB, Limits, NodeId, Snapshot
 from opendrs.policies.optimize.contention import ContentionThresholds
 from opendrs.policies.optimize.objective import Goal
-from opendrs.rules import available_memory, violations
+from opendrs.rules import (
+    ViolationCount,
+    available_memory,
+    count_strict,
+    drained_nodes,
+    violations,
+)
 
 ROUNDING = 1e-9  # differences below this are rounding
 IMBALANCE = "imbalance (RMS of CPU CV and memory CV)"
@@ -23,7 +29,7 @@ class ClusterMetrics:
     """Metrics of a cluster.
 
     Attributes:
-        violations: Violations of strict rules.
+        violated: Violated strict rules.
         overfull_gib: Memory above what nodes may hold, in GiB.
         contention: Unmet demand; 1 is the mean usage of a node.
         waiting_cores: Unmet demand for cores.
@@ -35,7 +41,7 @@ class ClusterMetrics:
         figures: The same and further metrics by name, for the operator.
     """
 
-    violations: int
+    violated: ViolationCount
     overfull_gib: float
     contention: float
     waiting_cores: float
@@ -44,6 +50,11 @@ class ClusterMetrics:
     used_nodes: int
     thresholds: ContentionThresholds
     figures: Mapping[str, float]
+
+    @property
+    def violations(self) -> int:
+        """Number of violations of strict rules."""
+        return self.violated.violations
 
     def goal_values(self, goal: Goal) -> tuple[float, ...]:
         """Return the values to minimize for *goal*."""
@@ -66,6 +77,9 @@ def measure_cluster(
 ) -> ClusterMetrics:
     """Return the metrics of *snapshot*.
 
+    Nodes that are drained count for no load, imbalance or number of nodes: that they
+    are empty afterwards is no imbalance.
+
     Args:
         snapshot: Cluster; every online node must have metrics.
         load_model: Load that counts.
@@ -73,22 +87,24 @@ def measure_cluster(
         thresholds: Loads above which demand counts as unmet.
     """
     loads = node_loads(snapshot, load_model)
-    cpu = [load.cpu for load in loads.values()]
-    memory = [load.memory for load in loads.values()]
+    drained = drained_nodes(snapshot)
+    kept = {name: load for name, load in loads.items() if name not in drained}
+    cpu = [load.cpu for load in kept.values()]
+    memory = [load.memory for load in kept.values()]
     variations = [imbalance(each, ImbalanceMetric.CV) for each in (cpu, memory)]
     homes = {guest.node for guest in snapshot.guests.values() if guest.is_active}
-    broken = sum(found.strict for found in violations(snapshot))
+    violated = count_strict(violations(snapshot))
     overfull = _overfull(snapshot, limits, loads)
     waiting, short = thresholds.cores_above(loads), thresholds.bytes_above(loads) / GIB
-    mean = [load.mean for load in loads.values()]
+    mean = [load.mean for load in kept.values()]
     return ClusterMetrics(
-        violations=broken,
+        violated=violated,
         overfull_gib=overfull,
         contention=thresholds.contention(loads),
         waiting_cores=waiting,
         waiting_gib=short,
         imbalance=math.hypot(*variations) / math.sqrt(2),
-        used_nodes=len(homes & set(loads)),
+        used_nodes=len(homes & set(kept)),
         thresholds=thresholds,
         figures={
             "imbalance": imbalance(mean, ImbalanceMetric.CV),
@@ -96,11 +112,11 @@ def measure_cluster(
             "memory_imbalance": variations[1],
             "highest_cpu": max(cpu, default=0.0),
             "highest_memory": max(memory, default=0.0),
-            "broken_rules": float(broken),
+            "broken_rules": float(violated.rules),
             "overfull_gib": overfull,
             "waiting_cores": waiting,
             "waiting_gib": short,
-            "used_nodes": float(len(homes & set(loads))),
+            "used_nodes": float(len(homes & set(kept))),
         },
     )
 
@@ -141,8 +157,8 @@ def describe_change(before: ClusterMetrics, after: ClusterMetrics) -> str:
     """Return a description of the change of the metrics."""
     parts = [f"{IMBALANCE} {before.imbalance:.3f} → {after.imbalance:.3f}"]
     if before.violations or after.violations:
-        violated = f"{before.violations} → {after.violations}"
-        parts.insert(0, f"strict-rule violations {violated}")
+        violated = f"{before.violated} → {after.violated}"
+        parts.insert(0, f"violated strict rules {violated}")
     if before.overfull_gib > 0 or after.overfull_gib > 0:
         parts.append(
             f"memory above the limit {before.overfull_gib:.1f} → "

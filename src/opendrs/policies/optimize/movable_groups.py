@@ -47,10 +47,19 @@ class GroupTarget:
     Args:
         cluster: Nodes with a known load.
         load_model: Load that counts.
+        fewest_migrations: True to prefer the home with the fewest migrations to that
+            with the best balance.
     """
 
-    def __init__(self, cluster: ClusterArrays, load_model: LoadModel) -> None:
+    def __init__(
+        self,
+        cluster: ClusterArrays,
+        load_model: LoadModel,
+        *,
+        fewest_migrations: bool = False,
+    ) -> None:
         self.feasibility = cluster.feasibility
+        self._fewest_migrations = fewest_migrations
         self._load_model = load_model
         self._loads = cluster.loads
         known = self._loads.values()
@@ -63,14 +72,16 @@ class GroupTarget:
     def best_home(self, group: MoveGroup) -> NodeId:
         """Return the node of *group* that holds all of it with the least imbalance.
 
-        Among equals it is the one to which the least memory is transferred.
+        Among equals it is the one to which the least memory is transferred. The number
+        of migrations comes before the imbalance if the fewest are requested.
         """
 
-        def rank(node: NodeId) -> tuple[int, float, float, NodeId]:
+        def rank(node: NodeId) -> tuple[int, int, float, float, NodeId]:
             displaced = tuple(guest for guest in group if guest.node != node)
             closed = self.feasibility.rejection(displaced, node) is not None
             imbalance = round(self._imbalance(group, node), 9)
-            return int(closed), imbalance, transfer_gib(displaced), node
+            migrations = len(displaced) if self._fewest_migrations else 0
+            return int(closed), migrations, imbalance, transfer_gib(displaced), node
 
         return min({guest.node for guest in group}, key=rank)
 
@@ -158,14 +169,28 @@ class MovableGroups:
 
 
 def movable_groups(
-    snapshot: Snapshot, rules: CompiledRules, limits: Limits, selection: MobilityFilter
+    snapshot: Snapshot,
+    rules: CompiledRules,
+    limits: Limits,
+    selection: MobilityFilter,
+    *,
+    fewest_migrations: bool = False,
 ) -> MovableGroups:
-    """Return the groups of *snapshot* that may migrate, at any cost."""
+    """Return the groups of *snapshot* that may migrate, at any cost.
+
+    Args:
+        snapshot: Cluster.
+        rules: Compiled rules.
+        limits: Limits of the operator.
+        selection: Guests that may migrate.
+        fewest_migrations: True to gather groups with the fewest migrations, otherwise
+            with the best balance.
+    """
     skipped = skip_reasons(snapshot, rules, limits, selection)
     immovable = frozenset(skipped)
     load_model = selection.load_model
     cluster = ClusterArrays(snapshot, rules, limits, load_model=load_model)
-    group_target = GroupTarget(cluster, load_model)
+    group_target = GroupTarget(cluster, load_model, fewest_migrations=fewest_migrations)
     groups: list[EncodedGroup] = []
     for guests in move_groups(snapshot, rules):
         stuck = [guest for guest in guests if guest.id in skipped]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
@@ -92,6 +92,12 @@ TERMS = (
     ),
     (Goal.BALANCE, "transfer", "GiB of migration cost", ("move",)),
 )
+MIGRATION_TERM = (Goal.BALANCE, "migration", "guest that migrates", ("move",))
+"""Term that only `repair_objective` has."""
+
+# Weights of `repair_objective`. A repair may cost 1,000 migrations; no migration is
+# made for the balance.
+REPAIR_VIOLATION, REPAIR_MIGRATION = 1e5, 1e2
 
 
 def plan_objective(  # noqa: PLR0913 - one parameter per setting
@@ -126,19 +132,48 @@ def plan_objective(  # noqa: PLR0913 - one parameter per setting
         "soft_rule": scale * soft_rule_penalty,
         "transfer": scale * migration_cost_weight / mean_memory,
     }
+    return _objective(rank, weight)
+
+
+def repair_objective(mean_memory: float) -> Objective:
+    """Return what a repair minimizes: violations, then migrations.
+
+    Among equals it prefers few violated soft rules, balance and a small transfer.
+
+    Args:
+        mean_memory: Mean memory in use on a node, in GiB.
+    """
+    weight = {
+        "violation": REPAIR_VIOLATION,
+        "migration": REPAIR_MIGRATION,
+        "cpu_balance": 1.0,
+        "memory_balance": 1.0,
+        "soft_rule": 0.1,
+        "transfer": 0.01 / mean_memory,
+    }
+    return _objective({Goal.REPAIR: 0}, weight, (*TERMS, MIGRATION_TERM))
+
+
+def _objective(
+    rank: Mapping[Goal, int],
+    weight: Mapping[str, float],
+    terms: Sequence[tuple[Goal, str, str, tuple[str, ...]]] = TERMS,
+) -> Objective:
+    """Return the terms with these weights; others have the weight 0."""
     return Objective(
         tuple(
-            Term(name, rank.get(served), weight[name], unit, costs)
-            for served, name, unit, costs in TERMS
+            Term(name, rank.get(served), weight.get(name, 0.0), unit, costs)
+            for served, name, unit, costs in terms
         )
     )
 
 
 def encode_problem(
     cluster: EncodedCluster,
+    budget: Budget,
+    *,
     objective: Objective,
     thresholds: ContentionThresholds,
-    budget: Budget,
 ) -> Problem:
     """Return the problem for the optimizer.
 
@@ -147,9 +182,9 @@ def encode_problem(
 
     Args:
         cluster: Cluster with its move groups.
+        budget: Budget of the plan.
         objective: Objective of the plan.
         thresholds: Loads above which demand counts as unmet.
-        budget: Budget of the plan.
     """
     weight = objective.weight
     classes = PlacementCosts(cluster)

@@ -3,7 +3,7 @@
 The optimizer decides the node of each move group as a whole. Sequencing then orders the
 migrations so that each step is safe. The plan states how far it is from a lower bound.
 
-`_best_plan` and `_safe_plan` are the algorithm: encode, solve, sequence, solve again
+`best_plan` and `_safe_plan` are the algorithm: encode, solve, sequence, solve again
 without the moves that have no safe order or for a shorter plan, explain.
 
 Source:
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from opendrs.arrays import MobilityFilter
 from opendrs.metrics import LoadModel
@@ -75,15 +75,26 @@ NOT_COMPILED_NOTE = (
 )
 
 
-def _best_plan(context: OptimizeContext, stop: StoppingCriterion) -> CandidatePlan:
-    """Return the best plan within the budgets, also that of time.
+class SafePlanSearch(Protocol):
+    """Search for a plan with an order in which every step is safe."""
+
+    def __call__(
+        self, context: OptimizeContext, stop: StoppingCriterion
+    ) -> CandidatePlan:
+        """Return the best plan found until *stop* ends the search."""
+
+
+def best_plan(
+    context: OptimizeContext, stop: StoppingCriterion, safe_plan: SafePlanSearch
+) -> CandidatePlan:
+    """Return the best plan of *safe_plan* within the budgets, also that of time.
 
     A plan that takes too long is searched again with less to transfer, and without the
     groups that cannot be gathered for that. If no plan is short enough, it is empty.
     """
     group_count = len(context.cluster.groups)
     iterations = REPLAN_ITERATIONS * SHORTENING_ROUNDS * group_count
-    plan = _safe_plan(context, stop)
+    plan = safe_plan(context, stop)
     for _ in range(MAX_SHORTENINGS):
         if plan.is_short_enough:
             return plan
@@ -92,7 +103,7 @@ def _best_plan(context: OptimizeContext, stop: StoppingCriterion) -> CandidatePl
         smaller = context.within(gib)
         if not smaller.groups.groups:
             return empty_plan(context)
-        plan = _safe_plan(smaller, IterationLimit(iterations, SHORTENING_ROUNDS))
+        plan = safe_plan(smaller, IterationLimit(iterations, SHORTENING_ROUNDS))
     return plan if plan.is_short_enough else empty_plan(context)
 
 
@@ -161,6 +172,7 @@ class Optimize:
     """
 
     name: ClassVar[str] = "optimize"
+    repair_first: ClassVar[bool] = False  # its goal `repair` does that
     load_model: LoadModel = LoadModel.DYNAMIC
     priorities: tuple[Goal, ...] = (Goal.REPAIR, Goal.CONTENTION, Goal.BALANCE)
     budget: str = KNEE
@@ -234,7 +246,7 @@ class Optimize:
         prepared = self._prepare(snapshot)
         if isinstance(prepared, Decision):
             return prepared
-        return explain_decision(_best_plan(prepared, stop))
+        return explain_decision(best_plan(prepared, stop, _safe_plan))
 
     def _prepare(self, snapshot: Snapshot) -> OptimizeContext | Decision[None]:
         """Return the context of the search, or the decision if there is no work."""
@@ -314,7 +326,10 @@ class Optimize:
         cluster, shortages = self._encode(snapshot, rules, groups)
         objective = self._objective(cluster)
         budget = Budget.parse(self.budget)
-        problem = encode_problem(cluster, objective, before.thresholds, budget)
+        encode = partial(
+            encode_problem, objective=objective, thresholds=before.thresholds
+        )
+        problem = encode(cluster, budget)
         search = select_search(self.search, problem)
         plain_notes = []
         if search is SearchKind.PLAIN:
@@ -328,6 +343,7 @@ class Optimize:
             before=before,
             priorities=self.priorities,
             objective=objective,
+            encode=encode,
             problem=problem,
             budget=budget,
             min_improvement=self.min_improvement,

@@ -82,6 +82,7 @@ class PressureRelief:
         remigration_delay: Seconds after which the guest that was migrated last may
             migrate again; None to wait until another guest was migrated.
         weights: Method that derives the weights from the preferences among criteria.
+        repair_first: True to repair violated strict rules before this policy decides.
         limits: Limits of the operator.
 
     Raises:
@@ -98,6 +99,7 @@ class PressureRelief:
     settle_time: Seconds = 60.0
     remigration_delay: Seconds | None = None
     weights: AhpMethod = AhpMethod.ROW_MEANS
+    repair_first: bool = True
     limits: Limits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:

@@ -62,6 +62,7 @@ class ThresholdRebalance:
         cpu_metric: Metric of the CPU load of a node.
         load_model: Demand of a guest: its limits, or measured use.
         excluded_labels: Labels of nodes that are neither source nor target.
+        repair_first: True to repair violated strict rules before this policy decides.
         limits: Limits of the operator.
 
     Raises:
@@ -77,6 +78,7 @@ class ThresholdRebalance:
     cpu_metric: CpuMetric = CpuMetric.AUTO
     load_model: LoadModel = LoadModel.STATIC
     excluded_labels: tuple[str, ...] = ()
+    repair_first: bool = True
     limits: Limits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:

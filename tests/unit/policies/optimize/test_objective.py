@@ -114,9 +114,11 @@ def balance_problem(snapshot: Snapshot, budget: str) -> Problem:
     )
     return encode_problem(
         EncodedCluster(snapshot, rules, groups.groups, DEFAULT_LIMITS, MODE),
-        objective,
-        contention_thresholds(snapshot, MODE, 1.0, unmet_demand(snapshot, 1.0)),
         Budget.parse(budget),
+        objective=objective,
+        thresholds=contention_thresholds(
+            snapshot, MODE, 1.0, unmet_demand(snapshot, 1.0)
+        ),
     )
 
 

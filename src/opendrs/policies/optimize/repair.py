@@ -1,0 +1,276 @@
+"""The policy `repair`: repair violated strict rules with the fewest migrations.
+
+It is `optimize` with another objective: violations first, then the number of
+migrations, then the balance and the transfer as a choice among equals. Guests on nodes
+in maintenance violate the rule that drains these nodes. Memory above what a node may
+hold is no violated rule; no plan adds to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from opendrs.arrays import MobilityFilter
+from opendrs.metrics import LoadModel
+from opendrs.model import (
+    DEFAULT_LIMITS,
+    GIB,
+    Limits,
+    Snapshot,
+    format_count,
+    format_memory,
+)
+from opendrs.optimizer import (
+    Objective,
+    Problem,
+    ScaledIterationLimit,
+    SearchKind,
+    StoppingCriterion,
+    forbid_nodes,
+    select_search,
+    solve,
+)
+from opendrs.policies.base import Decision, DecisionReason
+from opendrs.policies.optimize.budget import UNLIMITED, Budget
+from opendrs.policies.optimize.candidate import CandidatePlan, sequence_solution
+from opendrs.policies.optimize.contention import (
+    ContentionThresholds,
+    contention_thresholds,
+    unmet_demand,
+)
+from opendrs.policies.optimize.context import OptimizeContext
+from opendrs.policies.optimize.encoding import (
+    CPU,
+    RESOURCES,
+    EncodedCluster,
+    safe_divide,
+)
+from opendrs.policies.optimize.explanations import violation_notes
+from opendrs.policies.optimize.metrics import ClusterMetrics, measure_cluster
+from opendrs.policies.optimize.movable_groups import movable_groups
+from opendrs.policies.optimize.objective import Goal, encode_problem, repair_objective
+from opendrs.policies.optimize.policy import SEARCH_ROUNDS, best_plan
+from opendrs.policies.preconditions import cluster_notes, unmet_precondition
+from opendrs.rules import compile_rules, violations, with_drain_rule
+
+ITERATIONS_PER_GROUP = 100  # moves that are evaluated per move group
+MIN_ITERATIONS = 500_000  # and at least
+MAX_ITERATIONS = 4_000_000  # and at most: some seconds
+MAX_REPLANS = 10  # searches without the moves that had no safe order
+NO_STALLS = 1.0  # fraction of time stalled that no guest exceeds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """Policy that repairs violated strict rules with the fewest migrations.
+
+    Attributes:
+        load_model: Load that counts: measured usage (dynamic) or the limits of guests
+            (static).
+        budget: Most that a plan may transfer: unlimited, or amounts such as "500 GiB",
+            "40 migrations" or "30 min". If not all rules can be repaired within it,
+            as many as possible are.
+        allow_cold_migration: True if containers may be stopped, moved and started.
+        limits: Limits of the operator.
+
+    Raises:
+        ValueError: A setting is out of range.
+    """
+
+    name: ClassVar[str] = "repair"
+    repair_first: ClassVar[bool] = False
+    load_model: LoadModel = LoadModel.DYNAMIC
+    budget: str = UNLIMITED
+    allow_cold_migration: bool = False
+    limits: Limits = DEFAULT_LIMITS
+
+    def __post_init__(self) -> None:
+        if Budget.parse(self.budget).knee:
+            raise ValueError(
+                "budget: expected unlimited, or amounts such as 500 GiB, got "
+                f"{self.budget!r}; repairs have no knee"
+            )
+
+    def initial_memory(self) -> None:
+        """Return None: decisions do not depend on earlier ones."""
+
+    def decide(self, snapshot: Snapshot, memory: None) -> Decision[None]:
+        """Return the plan that repairs most rules, with the fewest migrations."""
+        del memory
+        unmet = unmet_precondition(snapshot, self.load_model)
+        if not any(each.strict for each in violations(snapshot)):
+            figures = {} if unmet else self._measure(snapshot).figures
+            return Decision(
+                DecisionReason.RULES_HOLD,
+                None,
+                detail="no strict rule is violated",
+                before=figures,
+                after=figures,
+            )
+        if unmet is not None:
+            return Decision(unmet[0], None, detail=unmet[1])
+        context = self._context(with_drain_rule(snapshot))
+        if context.budget.is_zero:
+            return _empty_decision(
+                context,
+                DecisionReason.MIGRATION_LIMIT_REACHED,
+                f"a budget of {context.budget} allows no migration",
+            )
+        repairs = context.repairs
+        if not any(
+            repairs.is_repairable(each)
+            for each in violations(context.snapshot)
+            if each.strict
+        ):
+            return _empty_decision(context, DecisionReason.NO_CANDIDATE, _none(context))
+        stop = _stopping_criterion()
+        return _repair_decision(best_plan(context, stop, _safe_plan))
+
+    def _measure(self, snapshot: Snapshot) -> ClusterMetrics:
+        thresholds = contention_thresholds(
+            snapshot, self.load_model, 1.0, unmet_demand(snapshot, NO_STALLS)
+        )
+        return measure_cluster(snapshot, self.load_model, self.limits, thresholds)
+
+    def _context(self, snapshot: Snapshot) -> OptimizeContext:
+        rules = compile_rules(snapshot)
+        budget = Budget.parse(self.budget)
+        mobility = MobilityFilter(
+            load_model=self.load_model, allow_cold_migration=self.allow_cold_migration
+        )
+        groups = movable_groups(
+            snapshot, rules, self.limits, mobility, fewest_migrations=True
+        ).within(budget.gib, budget.migrations)
+        cluster = EncodedCluster(
+            snapshot, rules, groups.groups, self.limits, self.load_model
+        )
+        objective = repair_objective(cluster.mean_memory)
+        before = self._measure(snapshot)
+        thresholds = before.thresholds
+        encode = partial(_encode, objective=objective, thresholds=thresholds)
+        problem = encode(cluster, budget)
+        return OptimizeContext(
+            snapshot=snapshot,
+            rules=rules,
+            groups=groups,
+            cluster=cluster,
+            before=before,
+            priorities=(Goal.REPAIR,),
+            objective=objective,
+            encode=encode,
+            problem=problem,
+            budget=budget,
+            min_improvement=0.0,
+            limits=self.limits,
+            load_model=self.load_model,
+            seed=0,
+            search=select_search(SearchKind.AUTO, problem),
+            notes=cluster_notes(snapshot, rules, groups.skipped),
+        )
+
+
+def _encode(
+    cluster: EncodedCluster,
+    budget: Budget,
+    *,
+    objective: Objective,
+    thresholds: ContentionThresholds,
+) -> Problem:
+    """Return the problem, in which no plan adds memory above what nodes may hold.
+
+    Gathering a move group at its home is no move of the problem, so that the capacity
+    does not prevent it. Memory above both the capacity and the present load therefore
+    costs as much as a violation.
+    """
+    problem = encode_problem(
+        cluster, budget, objective=objective, thresholds=thresholds
+    )
+    present = cluster.load_in(cluster.snapshot)
+    mean = cluster.balanced_load * cluster.capacity.mean(axis=0)
+    price = objective.weight("violation") * safe_divide(np.ones(RESOURCES), mean)
+    price[CPU] = 0.0
+    migrations = objective.weight("migration") * cluster.movable.guest_count
+    return replace(
+        problem,
+        move_cost=problem.move_cost + migrations,
+        safety_capacity=np.maximum(cluster.capacity, present),
+        excess_weight=np.tile(price, (len(cluster.node_ids), 1)),
+    )
+
+
+def _safe_plan(context: OptimizeContext, stop: StoppingCriterion) -> CandidatePlan:
+    """Return the best plan with an order in which every step is safe.
+
+    A move that needs a detour, or has no safe order, is forbidden in the next search.
+    The best plan repairs most violations; among equals it has the fewest steps.
+    """
+    problem, start = context.problem, None
+    plans: list[CandidatePlan] = []
+    for _ in range(1 + MAX_REPLANS):
+        solution = solve(problem, stop, seed=context.seed, start=start)
+        plans.append(sequence_solution(context, problem, solution))
+        blocked = plans[-1].blocked_groups
+        if not blocked:
+            break
+        problem = forbid_nodes(problem, blocked, solution.assignment[blocked])
+        start = solution.assignment.copy()
+        start[blocked] = problem.origin[blocked]
+    return min(
+        plans, key=lambda each: (each.after.violations, len(each.sequenced.plan.steps))
+    )
+
+
+def _stopping_criterion() -> StoppingCriterion:
+    return ScaledIterationLimit(
+        per_group=ITERATIONS_PER_GROUP,
+        least=MIN_ITERATIONS,
+        most=MAX_ITERATIONS,
+        count=SEARCH_ROUNDS,
+    )
+
+
+def _repair_decision(candidate: CandidatePlan) -> Decision[None]:
+    """Return the decision for *candidate*; its plan is empty unless it repairs."""
+    context = candidate.context
+    before, after = context.before.violated, candidate.after.violated
+    if after.violations >= before.violations or not candidate.sequenced.plan.steps:
+        return _empty_decision(context, DecisionReason.NO_CANDIDATE, _none(context))
+    count = format_count(candidate.migrations, "migration")
+    return Decision(
+        DecisionReason.REPAIRS_RULES,
+        None,
+        candidate.sequenced.plan,
+        f"violated strict rules {before} → {after}; {count}, "
+        f"{format_memory(candidate.gib * GIB)}",
+        context.before.figures,
+        candidate.after.figures,
+        (
+            *context.notes,
+            *candidate.sequenced.notes,
+            *violation_notes(context, candidate.snapshot),
+        ),
+        context.groups.skipped,
+    )
+
+
+def _none(context: OptimizeContext) -> str:
+    return f"no plan repairs a strict rule; violated: {context.before.violated}"
+
+
+def _empty_decision(
+    context: OptimizeContext, reason: DecisionReason, detail: str
+) -> Decision[None]:
+    figures = context.before.figures
+    return Decision(
+        reason,
+        None,
+        detail=detail,
+        before=figures,
+        after=figures,
+        notes=(*context.notes, *violation_notes(context, context.snapshot)),
+        skipped=context.groups.skipped,
+    )
