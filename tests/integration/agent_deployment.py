@@ -157,7 +157,7 @@ class AgentDeployment:
         (self._home / "tokens.toml").write_text(tomli_w.dumps(hashes))
         settings = self._lab.settings()
         document = {
-            "controller": {"interval": self._interval},
+            "controller": {"interval": self._interval, "mode": "automatic"},
             "api": {
                 "listen": f"{self._address}:{PORT}",
                 "certificate": "server.pem",

@@ -53,6 +53,7 @@ class ControllerProcess:
                 "batch_window": 0.1,
             },
             "platform": {"away": {"kind": "external", "address": "cluster"}},
+            "controller": {"mode": "automatic"},
             "policy": {
                 "name": "consolidate",
                 "consolidate": {"detector": "last-n-average"},

@@ -54,7 +54,7 @@ class IncusOperator:
             "policy": {"name": "threshold-rebalance"},
             "limits": {"min_uptime": 0},
             "store": {"path": str(self.home / "record.sqlite")},
-            "controller": {"interval": 10},
+            "controller": {"interval": 10, "mode": "automatic"},
         }
         self.config.write_text(tomli_w.dumps(document))
 

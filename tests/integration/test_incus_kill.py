@@ -124,7 +124,7 @@ class Job:
             },
             "limits": {"min_uptime": 0},
             "store": {"path": "record.sqlite"},
-            "controller": {"interval": 0.5},
+            "controller": {"interval": 0.5, "mode": "automatic"},
         }
         (self.directory / "opendrs.toml").write_text(tomli_w.dumps(document))
 

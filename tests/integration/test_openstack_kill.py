@@ -83,6 +83,7 @@ class Victim:
         )
         with served(cloud, self.place) as double:
             document = {
+                "controller": {"mode": "automatic"},
                 "platform": {"cloud": double.table},
                 "policy": {"name": "balance", "balance": {"threshold": 0.2}},
                 "store": {"path": "record.sqlite"},
@@ -256,6 +257,7 @@ def _write_lab_configuration(
         "load": {"url": prometheus_url, "queries": QUERIES},
     }
     document = {
+        "controller": {"mode": "automatic"},
         "platform": {"cloud": table},
         "policy": {"name": "balance", "balance": {"threshold": 0.8}},
         # Each case moves the same server again.

@@ -61,7 +61,7 @@ class RunningController:
 def external(tmp_path: Path, postgresql_url: str) -> Iterator[ExternalCluster]:
     document = {
         "platform": {"away": {"kind": "external", "address": "cluster"}},
-        "controller": {"interval": 1.0},
+        "controller": {"interval": 1.0, "mode": "automatic"},
         "limits": {"cooldown": 600.0},
         "store": {"url": postgresql_url, "lease_time": LEASE_TIME},
     }

@@ -24,6 +24,7 @@ from typing import Any, Protocol
 from opendrs.cli.sources import ClusterSource
 from opendrs.cli.wiring import ClusterObserver
 from opendrs.controller import CancellationToken, ExecutionContext
+from opendrs.controller.consent import ConsentApproval
 from opendrs.controller.cycle import PolicyDecisionSource
 from opendrs.controller.event_log import LoggingObserver
 from opendrs.controller.events import LOGGER
@@ -192,7 +193,13 @@ def control(setup: ControllerConfig, ask: Call) -> None:
             require_alive=lambda: None,
         )
         decision_source = PolicyDecisionSource(setup.policy, store)
-        Controller(settings, context, decision_source, WakeupEvent()).run_forever()
+        Controller(
+            settings,
+            context,
+            decision_source,
+            WakeupEvent(),
+            ConsentApproval(lambda _: True),
+        ).run_forever()
 
 
 @contextmanager

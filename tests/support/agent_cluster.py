@@ -15,6 +15,7 @@ from opendrs.config.api_schema import RequestBody, RequestStatus, UsageSamples
 from opendrs.config.settings import StalenessLimits
 from opendrs.controller import ExecutionReport
 from opendrs.controller.agent_requests import RequestBatch
+from opendrs.controller.consent import ConsentApproval
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
 from opendrs.model import GuestId, LoadState, NodeId, Snapshot
 from opendrs.policies.consolidation import Consolidate
@@ -96,6 +97,7 @@ class AgentCluster:
             self.simulation.context(),
             self.request_batch,
             self.wakeup_event,
+            ConsentApproval(lambda _: True),
         )
 
     def run_cycle(self) -> ExecutionReport:

@@ -28,6 +28,7 @@ LISTED = {
     "compare",
     "apply",
     "run",
+    "mode",
     "drill",
 }
 

@@ -20,6 +20,7 @@ from opendrs.controller import (
     RecordedDecision,
     run_cycle,
 )
+from opendrs.controller.consent import ConsentApproval
 from opendrs.controller.cycle import PolicyDecisionSource
 from opendrs.errors import PlatformError
 from opendrs.model import DEFAULT_PROTECTION, Protection, Snapshot
@@ -179,7 +180,7 @@ def _cycle_context(
         ),
         observe=lambda: observe(task.source),
         decision_source=source,
-        approve=lambda _: consent(),
+        approval=ConsentApproval(lambda _: consent()),
         observer=_ApplyObserver(task, output, cancellation),
     )
 

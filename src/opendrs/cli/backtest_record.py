@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from opendrs.cli.console import warn
-from opendrs.cli.platform_store import open_record
+from opendrs.cli.platform_store import open_to_read
 from opendrs.cli.sources import open_source
 from opendrs.config import (
     display_path,
@@ -91,9 +91,7 @@ def _snapshots_of_cycles(
 
     They are without the rules that protect the cluster from undoing what was done.
     """
-    with open_record(name, settings) as store:
-        if store is None:
-            return
+    with open_to_read(name, settings) as store:
         newest = History(store).newest()
         earliest = None if newest is None else _earliest(newest.decided_at, since)
         for cycle in store.cycles():

@@ -17,15 +17,17 @@ from textwrap import dedent
 from opendrs.arrays.move_groups import SkipReason
 from opendrs.config import DiagnosticCode
 from opendrs.config.api_schema import ProblemCode
+from opendrs.config.controller_settings import Mode
 from opendrs.config.diagnostics import Severity
 from opendrs.config.proxlb import ImportStatus
 from opendrs.controller.events import LogEventCode
+from opendrs.controller.modes import ModeSource
 from opendrs.errors import FailureCode
 from opendrs.guard import RejectionReason
 from opendrs.model import LoadState
 from opendrs.placement import InfeasibleReason, UnplacedReason
 from opendrs.policies import DecisionReason
-from opendrs.ports import Outcome, RequestState, TaskState
+from opendrs.ports import Outcome, PlanState, RequestState, TaskState
 
 _INTRODUCTION = """\
 # Codes
@@ -86,6 +88,22 @@ CATALOGS = (
         "`reason` of a guest without a node: `what-if`.",
     ),
     Catalog("Task states", TaskState, "State of a task on the platform."),
+    Catalog(
+        "Plan states",
+        PlanState,
+        "`state` of a plan: `opendrs plans`, the log event `plan-state-changed`.",
+    ),
+    Catalog(
+        "Modes",
+        Mode,
+        "`mode` of the controller: `opendrs mode`, the log events "
+        "`controller-started` and `mode-changed`.",
+    ),
+    Catalog(
+        "Sources of the mode",
+        ModeSource,
+        "`source` of the mode: `opendrs mode`, the log event `mode-changed`.",
+    ),
     Catalog(
         "Request states",
         RequestState,

@@ -18,7 +18,7 @@ from opendrs.cli.options import (
     config_option,
     format_option,
 )
-from opendrs.cli.platform_store import open_record
+from opendrs.cli.platform_store import open_to_read
 from opendrs.cli.sources import load_settings
 from opendrs.controller import Explanation, explain, explain_decision
 from opendrs.errors import ConfigurationError, DiagnosticCode, StoreError
@@ -58,10 +58,10 @@ def command(
       opendrs explain lab vm7
       opendrs explain lab pve2 --at 2026-11-22T09:30
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
-    with paused_collection(), open_record(platform, load_settings(config)) as store:
-        history = None if store is None else History(store)
-        cycle = None if history is None else _cycle(history, subject, at)
-        if history is None or cycle is None:
+    with paused_collection(), open_to_read(platform, load_settings(config)) as store:
+        history = History(store)
+        cycle = _cycle(history, subject, at)
+        if cycle is None:
             raise ConfigurationError(
                 f"{platform}: expected a recorded cycle, got none",
                 code=DiagnosticCode.UNKNOWN_NAME,

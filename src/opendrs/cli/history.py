@@ -19,7 +19,7 @@ from opendrs.cli.options import (
     config_option,
     format_option,
 )
-from opendrs.cli.platform_store import open_record
+from opendrs.cli.platform_store import open_to_read
 from opendrs.cli.sources import load_settings
 from opendrs.controller import SystemClock
 from opendrs.model import TIME, QuantityError, format_count
@@ -104,9 +104,8 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs history lab --moves --guest vm7
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     chosen = HistoryFilter(since=since, until=until, guest=guest, node=node)
-    with open_record(platform, load_settings(config)) as store:
-        history = None if store is None else History(store)
-        entries = [] if history is None else _entries(history, kind, chosen, limit)
+    with open_to_read(platform, load_settings(config)) as store:
+        entries = _entries(History(store), kind, chosen, limit)
     if output_format == JSON:
         print_json(entries)
         return

@@ -45,7 +45,14 @@ COMMANDS = {
     "place": "Rank the nodes for the start of a guest.",
     "what-if": "Evaluate failures, new nodes, growth; tolerance and capacity.",
     "agent": "Run the agent of one host, which sends its load to the controller.",
-    "run": "Run the controller: plan and migrate in cycles until stopped.",
+    "run": "Run the controller in cycles until stopped; by default it only observes.",
+    "mode": "Show or set which plans the controller executes.",
+    "pause": "Let the controller start nothing for a time.",
+    "resume": "End a pause.",
+    "plans": "Show the plans of the controller, and one plan in detail.",
+    "approve": "Approve a plan, or some of its steps.",
+    "reject": "Reject a plan.",
+    "cancel": "Cancel an approved or running plan.",
     "breaker": "Show or reset the circuit breaker of the controller.",
     "history": "Show recorded cycles, plans and moves.",
     "explain": "Explain a recorded decision, a plan, a move, a guest or a node.",
@@ -62,9 +69,14 @@ COMMANDS = {
     "sweep": "Simulate combinations of policies, settings, traces and seeds.",
     "drill": "Simulate node failures and the response of the HA manager.",
 }
-_MODULES = {  # of names that are no names of modules
-    "import": "import_configuration",
-    "what-if": "what_if",
+# Module and name of commands that are not called `command` in a module of their name.
+_LOCATIONS = {
+    "import": ("import_configuration", "command"),
+    "pause": ("mode", "pause"),
+    "resume": ("mode", "resume"),
+    "reject": ("approve", "reject"),
+    "cancel": ("approve", "cancel"),
+    "what-if": ("what_if", "command"),
 }
 
 HELP = """Balance virtual machines across the nodes of a cluster by live migration.
@@ -85,7 +97,7 @@ database failed.
 
 
 class LazyCommandGroup(click.Group):
-    """The commands in `COMMANDS`; each is in the module of its name or `_MODULES`."""
+    """The commands in `COMMANDS`; each is in the module of its name or `_LOCATIONS`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands in the order of `COMMANDS`."""
@@ -97,8 +109,8 @@ class LazyCommandGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        module = _MODULES.get(cmd_name, cmd_name)
-        command = import_module(f"opendrs.cli.{module}").command
+        module, name = _LOCATIONS.get(cmd_name, (cmd_name, "command"))
+        command = getattr(import_module(f"opendrs.cli.{module}"), name)
         assert isinstance(command, click.Command)  # noqa: S101 - for the type checker
         if "opendrs.policies.optimize" in sys.modules:
             from opendrs.cli.compile import supply_compiled_code  # noqa: PLC0415

@@ -23,6 +23,8 @@ from opendrs.policies import Policy
 from opendrs.ports import Clock, OperatorAction, Store
 from opendrs.store import (
     Access,
+    DatabasePlanStore,
+    DatabaseStore,
     OperatorStore,
     PostgresqlStore,
     Retention,
@@ -113,10 +115,8 @@ def load_entry(name: str, settings: Settings, key: str) -> Mapping[str, object] 
 
 
 @contextmanager
-def open_record(
-    name: str, settings: Settings
-) -> Iterator[SqliteStore | PostgresqlStore | None]:
-    """Yield the store of the platform *name* for reading; None if it has none yet.
+def open_to_read(name: str, settings: Settings) -> Iterator[DatabaseStore]:
+    """Yield the store of the platform *name*; an empty one if there is none yet.
 
     Raises:
         UnknownPlatformError: The platform is not configured.
@@ -125,7 +125,8 @@ def open_record(
     """
     settings.connection(name)
     if not _may_exist(settings, name):
-        yield None
+        with SqliteStore(None) as empty:
+            yield empty
         return
     with _database(settings, name, Access.READ) as store:
         store_owner(store, name)
@@ -211,11 +212,33 @@ def open_operator_store(name: str, settings: Settings) -> Iterator[OperatorStore
         StoreError: The store cannot be opened, or its tables are of another version
             that a controller uses.
     """
+    with _open_to_operate(name, settings) as store:
+        yield OperatorStore(store)
+
+
+@contextmanager
+def open_plan_store(name: str, settings: Settings) -> Iterator[DatabasePlanStore]:
+    """Yield the plans of the platform *name* for the commands of an operator.
+
+    A controller may be running.
+
+    Raises:
+        UnknownPlatformError: The platform is not configured.
+        ConfigurationError: The store belongs to another platform.
+        StoreError: The store cannot be opened, or its tables are of another version
+            that a controller uses.
+    """
+    with _open_to_operate(name, settings) as store:
+        yield DatabasePlanStore(store)
+
+
+@contextmanager
+def _open_to_operate(name: str, settings: Settings) -> Iterator[DatabaseStore]:
     settings.connection(name)
     with _database(settings, name, Access.OPERATE) as store:
         if store_owner(store, name) is None:
             store.save(OWNER_KEY, {"name": name})
-        yield OperatorStore(store)
+        yield store
 
 
 def operator_action(

@@ -9,7 +9,7 @@ import click
 
 from opendrs.cli.console import add_row, console, create_table, print_json
 from opendrs.cli.options import JSON, IntegerRange, config_option, format_option
-from opendrs.cli.platform_store import open_record
+from opendrs.cli.platform_store import open_to_read
 from opendrs.cli.sources import load_settings
 from opendrs.controller import ReplayedDecision, replay
 from opendrs.errors import ConfigurationError, DiagnosticCode
@@ -56,8 +56,8 @@ def command(
     Exit status: 0 all decisions are the same, 1 one differs, 2 invalid input, 3 the
     database cannot be read, or a record cannot be replayed.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
-    with open_record(platform, load_settings(config)) as store:
-        cycles = () if store is None else store.cycles(run=run, last=last)
+    with open_to_read(platform, load_settings(config)) as store:
+        cycles = store.cycles(run=run, last=last)
         replayed = [replay(cycle) for cycle in cycles]
     if run is not None and not replayed:
         raise ConfigurationError(

@@ -35,9 +35,13 @@ def command(
     """Run the controller until stopped: plan and migrate in cycles.
 
     In each cycle ([controller] interval, default 300 seconds) the controller
-    observes the cluster, decides with the policy, and executes the plan. With the
-    section [api] it also accepts requests of host agents (opendrs agent) to relieve or
-    drain their hosts, and makes one plan for all of them.
+    observes the cluster and decides with the policy. What it does with the plan
+    depends on the mode: observe (the default) starts nothing, advise waits until
+    opendrs approve, automatic executes it. opendrs mode shows and changes the mode,
+    opendrs pause stops all starts for a time.
+
+    With the section [api] it also accepts requests of host agents (opendrs agent) to
+    relieve or drain their hosts, and makes one plan for all of them.
 
     It logs to standard error, one line for each event. The line of a started step
     contains its reason. Violated strict rules and the reason for an empty plan are
@@ -57,6 +61,7 @@ def command(
       opendrs run /etc/opendrs/opendrs.toml
       opendrs run opendrs.toml --platform lab --format json
       opendrs run opendrs.toml --once            one cycle, for cron
+      opendrs mode lab automatic                 let it execute its plans
 
     Exit status: 0 stopped; 2 invalid input; 3 the platform denied permission, or
     the database cannot be written. With --once: the exit status of apply (0 done, 1

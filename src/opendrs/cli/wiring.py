@@ -15,17 +15,24 @@ from opendrs.cli.sources import ClusterSource, name_mismatches, observe
 from opendrs.config.settings import ApiSettings, Settings
 from opendrs.controller import CancellationToken, ExecutionContext
 from opendrs.controller.agent_requests import RequestBatch
+from opendrs.controller.approvals import PlanApprovals
 from opendrs.controller.clock import POLL_INTERVAL
 from opendrs.controller.cycle import DecisionSource, PolicyDecisionSource
 from opendrs.controller.event_log import LoggingObserver
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
+from opendrs.controller.modes import MODE_TEXTS, OPERATOR_ENTRIES, effective_mode
 from opendrs.errors import LeaseLostError
 from opendrs.model import Snapshot
 from opendrs.policies import Policy
 from opendrs.policies.consolidation import Consolidate
 from opendrs.ports import RequestStore
-from opendrs.store import DatabaseRequestStore, PostgresqlStore, SqliteStore
+from opendrs.store import (
+    DatabasePlanStore,
+    DatabaseRequestStore,
+    PostgresqlStore,
+    SqliteStore,
+)
 
 
 class ControllerFactory:
@@ -119,6 +126,13 @@ class ControllerFactory:
             self._execution_context(decision_source),
             decision_source,
             self._wakeup_event,
+            PlanApprovals(
+                DatabasePlanStore(self._store),
+                self._store,
+                self._source.clock,
+                self._settings.controller,
+                self._cancellation,
+            ),
         )
 
     def _execution_context(self, decision_source: DecisionSource) -> ExecutionContext:
@@ -167,14 +181,24 @@ class ControllerFactory:
         return server.require_alive
 
     def _log_start(self) -> None:
-        name, interval = self._source.platform.name, self._settings.controller.interval
+        name, settings = self._source.platform.name, self._settings.controller
+        mode = effective_mode(
+            settings,
+            self._store.load_all(OPERATOR_ENTRIES),
+            self._source.clock.now(),
+            policy=self._settings.policy,
+        )
+        in_memory = not self._source.is_persistent
+        change = "[controller] mode" if in_memory else f"opendrs mode {name} MODE"
         log_event(
             LogEventCode.CONTROLLER_STARTED,
             f"{name}: controller started: policy {self._settings.policy}, one cycle "
-            f"every {interval:g} s",
+            f"every {settings.interval:g} s; mode {mode.mode} ({mode.detail}): "
+            f"{MODE_TEXTS[mode.mode]}; to change it: {change}",
             platform=name,
-            interval=interval,
+            interval=settings.interval,
             policy=self._settings.policy,
+            mode=mode.mode,
         )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from opendrs.config.binding import unknown_name
+from opendrs.config.controller_settings import MAX_INTERVAL, ControllerSettings
 from opendrs.config.platform_kinds import PlatformConnection
 from opendrs.config.policy_loading import build_policy
 from opendrs.errors import DiagnosticCode, InvalidSettingError, UnknownPlatformError
@@ -119,7 +120,6 @@ class ApiSettings:
 
 DEFAULT_POLICY = "balance"
 RESERVED_NAME = "demo"  # name of the simulated cluster in place of a platform
-MAX_INTERVAL = 86_400  # seconds
 _HTTPS = re.compile(r"https://[^\s/?#@]+/?")  # without path and password
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,254}")
 
@@ -218,28 +218,6 @@ class StoreSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerSettings:
-    """Settings of the control loop, table `[controller]`.
-
-    Attributes:
-        interval: Seconds between the starts of two cycles.
-
-    Raises:
-        InvalidSettingError: The interval is invalid.
-    """
-
-    interval: Seconds = 300.0
-
-    def __post_init__(self) -> None:
-        if not 0 < self.interval <= MAX_INTERVAL:
-            raise InvalidSettingError(
-                f"interval: expected seconds above 0 and up to {MAX_INTERVAL}, "
-                f"got {self.interval:g}",
-                code=DiagnosticCode.OUT_OF_RANGE,
-            )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSettings:
     """Settings of the host agent, table `[agent]`.
 
@@ -308,7 +286,7 @@ class Settings:
     rules: tuple[Rule, ...] = ()
     store: StoreSettings | None = None
     agent: AgentSettings | None = None
-    controller: ControllerSettings = ControllerSettings()
+    controller: ControllerSettings = field(default_factory=ControllerSettings)
     api: ApiSettings | None = None
 
     def load_policy(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from opendrs.config.binding import TableBinder, unknown_name
+from opendrs.config.controller_settings import ControllerSettings
 from opendrs.config.diagnostics import (
     Diagnostic,
     DiagnosticCode,
@@ -34,7 +35,6 @@ from opendrs.config.settings import (
     RESERVED_NAME,
     AgentSettings,
     ApiSettings,
-    ControllerSettings,
     Settings,
     StoreSettings,
 )
@@ -137,8 +137,7 @@ class _SettingsReader:
             rules=rules,
             store=self._store(tables),
             agent=self._agent(tables),
-            controller=self._bind(ControllerSettings, ("controller",), tables)
-            or ControllerSettings(),
+            controller=self._controller(tables, limits),
             api=self._api(tables, name),
         )
 
@@ -190,6 +189,16 @@ class _SettingsReader:
             )
             self._diagnose(("policy", "name"), message, DiagnosticCode.INCONSISTENT)
         return self._bind(ApiSettings, ("api",), tables)
+
+    def _controller(
+        self, tables: Mapping[str, object], limits: Limits
+    ) -> ControllerSettings:
+        bound = self._bind(ControllerSettings, ("controller",), tables)
+        settings = bound or ControllerSettings()
+        for policy in settings.policy_modes:
+            at = ("controller", "policy_modes", policy)
+            self._check_policy(at, policy, {}, limits)
+        return settings
 
     def _resolve_path(self, at: KeyPath, path: Path) -> Path:
         """Return *path* relative to the directory of the document, with ~ expanded."""

@@ -12,6 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 from uuid import uuid4
 
+from opendrs.controller.consent import (
+    Approval,
+    ApprovedPlan,
+    RecordedDecision,
+)
 from opendrs.controller.execution_context import ExecutionContext, ExecutionObserver
 from opendrs.controller.executor import ExecutionReport, execute
 from opendrs.controller.history import (
@@ -157,25 +162,6 @@ class PolicyDecisionSource:
         """Do nothing: there are no requests to update."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedDecision:
-    """A decision that is recorded, and that nothing has been started of.
-
-    Attributes:
-        run: Name of the execution of its plan.
-        recovered: Steps of an interrupted run, with their outcomes.
-        snapshot: The snapshot that was evaluated.
-        policy: The policy.
-        decision: Its decision.
-    """
-
-    run: str
-    recovered: tuple[StepRecord, ...]
-    snapshot: Snapshot
-    policy: Policy[Any]
-    decision: Decision[Any]
-
-
 @dataclass(frozen=True, slots=True)
 class CycleResult:
     """Result of a cycle.
@@ -183,10 +169,12 @@ class CycleResult:
     Attributes:
         decided: The decision; None if the cycle was stopped before it.
         report: The outcomes of the steps; None if the plan was not executed.
+        approved: Name and outcomes of each executed plan of an earlier cycle.
     """
 
     decided: RecordedDecision | None = None
     report: ExecutionReport | None = None
+    approved: tuple[tuple[str, ExecutionReport], ...] = ()
 
 
 class CycleObserver(Protocol):
@@ -212,8 +200,7 @@ class CycleContext:
         observe: Function that returns the current snapshot; may raise
             `PlatformError`.
         decision_source: Source of the decision.
-        approve: Function that returns True if the plan may be executed. It is not
-            called for an empty plan.
+        approval: Approval of the plan, and plans that were approved since.
         observer: Receives the events of the cycle.
     """
 
@@ -221,12 +208,12 @@ class CycleContext:
     execution: ExecutionContext
     observe: Callable[[], Snapshot]
     decision_source: DecisionSource
-    approve: Callable[[RecordedDecision], bool]
+    approval: Approval
     observer: CycleObserver
 
 
 def run_cycle(context: CycleContext) -> CycleResult:
-    """Recover, observe, decide, record, approve, execute.
+    """Recover, execute approved plans, observe, decide, record, approve, execute.
 
     The decision and everything that reproduces it is recorded before the first step
     starts. A stop request prevents a new decision, and the start of steps.
@@ -240,12 +227,45 @@ def run_cycle(context: CycleContext) -> CycleResult:
     correct_times(execution.store, execution.clock.now())
     recovered = _recover(context)
     _reconcile(context)
+    approved = execute_approved(context)
     if execution.cancellation.stop_requested:
-        return CycleResult()
+        return CycleResult(approved=approved)
     decided = _decide(context, recovered)
     report = _execute(context, decided)
     _reconcile(context)
-    return CycleResult(decided, report)
+    return CycleResult(decided, report, approved)
+
+
+def execute_approved(
+    context: CycleContext,
+) -> tuple[tuple[str, ExecutionReport], ...]:
+    """Execute the plans of earlier cycles that have been approved since.
+
+    Called while no step is running.
+
+    Returns:
+        Name and outcomes of each execution.
+
+    Raises:
+        StoreError: The store could not be read or written.
+    """
+    executed = []
+    while not context.execution.cancellation.stop_requested:
+        approved = context.approval.next_approved()
+        if approved is None:
+            break
+        executed.append((approved.run, _run_steps(context, approved)))
+    return tuple(executed)
+
+
+def _run_steps(context: CycleContext, approved: ApprovedPlan) -> ExecutionReport:
+    with context.observer.running_steps() as observer:
+        execution = replace(
+            context.execution, observer=observer, stop_reason=approved.stop_reason
+        )
+        report = execute(approved.plan, execution, run=approved.run)
+    approved.ended(report)
+    return report
 
 
 def _recover(context: CycleContext) -> tuple[StepRecord, ...]:
@@ -259,8 +279,9 @@ def _recover(context: CycleContext) -> tuple[StepRecord, ...]:
 
 
 def _reconcile(context: CycleContext) -> None:
-    """Settle the requests, unless a stop left steps to the next process."""
+    """Settle plans and requests, unless a stop left steps to the next process."""
     if not context.execution.store.unfinished():
+        context.approval.reconcile()
         context.decision_source.reconcile()
 
 
@@ -308,12 +329,10 @@ def _execute(
     if execution.cancellation.stop_requested:
         return None
     context.observer.decision_recorded(decided)
-    if plan.steps and not context.approve(decided):
+    approved = context.approval.approve(decided)
+    if plan.steps and approved is None:
         return None
     context.decision_source.record_decision(
         decided.snapshot, decided.decision, decided.run
     )
-    if not plan.steps:
-        return ExecutionReport()
-    with context.observer.running_steps() as observer:
-        return execute(plan, replace(execution, observer=observer), run=decided.run)
+    return ExecutionReport() if approved is None else _run_steps(context, approved)

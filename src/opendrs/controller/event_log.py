@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from opendrs.controller.cycle import RecordedDecision
+from opendrs.controller.consent import RecordedDecision
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.execution_context import CancellationToken, ExecutionObserver
 from opendrs.controller.protection import busy_nodes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -79,6 +80,8 @@ class ExecutionContext:
         cancellation: Stop and abort requests of the operator.
         protection: Protection of the cluster.
         poll_interval: Seconds between two polls.
+        stop_reason: Function that returns why no further step may start, or an empty
+            text; called before each step. It may raise `StoreError`.
     """
 
     platform: Platform
@@ -89,3 +92,4 @@ class ExecutionContext:
     cancellation: CancellationToken
     protection: Protection = DEFAULT_PROTECTION
     poll_interval: float = 1.0
+    stop_reason: Callable[[], str] = str

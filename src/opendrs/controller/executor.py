@@ -170,8 +170,8 @@ class _PlanExecution:
             )
 
     def _start_ready(self) -> None:
-        if self._context.cancellation.stop_requested:
-            self._progress.skip(self._progress.pending, "stopped by the operator")
+        if self._is_stopped():
+            return
         self._progress.skip_blocked()
         # An observation takes a second on some platforms; avoid needless ones.
         busy = len(self._running) >= self._context.limits.max_parallel_migrations
@@ -180,6 +180,14 @@ class _PlanExecution:
         snapshot = self._observe()
         if snapshot is not None:
             self._process_ready(snapshot)
+
+    def _is_stopped(self) -> bool:
+        """Return True if no further step may start; the pending ones are skipped."""
+        detail = self._context.stop_reason() if self._progress.pending else ""
+        if self._context.cancellation.stop_requested:
+            detail = "stopped by the operator"
+        self._progress.skip(self._progress.pending if detail else (), detail)
+        return not self._progress.pending
 
     def _observe(self) -> Snapshot | None:
         """Return the current snapshot, or None if the cluster is unreachable."""
@@ -219,6 +227,8 @@ class _PlanExecution:
             detail = "depends on a step of the same move group"
             self._progress.skip(pending, detail)
         for group in ready:
+            if self._is_stopped():
+                return
             snapshot = self._process_group(group, snapshot)
 
     def _process_group(self, group: GroupSteps, snapshot: Snapshot) -> Snapshot:

@@ -8,17 +8,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from opendrs.controller.clock import POLL_INTERVAL, ExponentialBackoff, IntervalTimer
+from opendrs.controller.consent import Approval
 from opendrs.controller.cycle import (
     CycleContext,
     DecisionSource,
-    RecordedDecision,
+    execute_approved,
     run_cycle,
 )
 from opendrs.controller.event_log import CycleLogger
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.execution_context import ExecutionContext
 from opendrs.controller.executor import ExecutionReport
-from opendrs.controller.protection import CircuitBreaker
 from opendrs.errors import PermissionDeniedError, PlatformError, UnsupportedError
 from opendrs.model import Snapshot, format_count
 
@@ -72,6 +72,7 @@ class Controller:
         execution: Dependencies of the executor.
         decision_source: Source of the decisions.
         wakeup_event: Requests for early cycles.
+        approval: Approval of the plans.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Controller:
         execution: ExecutionContext,
         decision_source: DecisionSource,
         wakeup_event: WakeupEvent,
+        approval: Approval,
     ) -> None:
         self._settings = settings
         self._execution = execution
@@ -89,7 +91,7 @@ class Controller:
             execution=execution,
             observe=self._observe,
             decision_source=decision_source,
-            approve=self._approve,
+            approval=approval,
             observer=CycleLogger(
                 execution.observer, settings.repair_command, execution.protection
             ),
@@ -120,7 +122,7 @@ class Controller:
         self._log_stopped()
 
     def run_once(self) -> ExecutionReport:
-        """Run one cycle and return the report of its execution.
+        """Run one cycle and return the report of the steps that it executed.
 
         Raises:
             PlatformError: The cluster is unreachable.
@@ -129,24 +131,14 @@ class Controller:
         """
         self._timer.start_cycle(self._execution.clock.monotonic())
         result = run_cycle(self._cycle)
-        if result.decided is None or result.report is None:
-            return ExecutionReport()
-        if result.report.records:
-            log_event(
-                LogEventCode.PLAN_EXECUTED,
-                f"plan executed: {result.report.summary}",
-                run=result.decided.run,
-            )
-        return result.report
-
-    def _approve(self, decided: RecordedDecision) -> bool:
-        """Return True if the plan may be executed without a person."""
-        del decided
-        execution = self._execution
-        breaker = CircuitBreaker(
-            execution.store, execution.protection, execution.limits
+        executed = list(result.approved)
+        if result.decided is not None and result.report is not None:
+            executed.append((result.decided.run, result.report))
+        for run, report in executed:
+            _log_executed(run, report)
+        return ExecutionReport(
+            tuple(record for _, report in executed for record in report.records)
         )
-        return breaker.opened_at is None
 
     def _observe(self) -> Snapshot:
         snapshot = self._settings.observe()
@@ -177,6 +169,8 @@ class Controller:
             remaining = self._timer.remaining(now)
             if remaining <= 0:
                 return True
+            for run, report in execute_approved(self._cycle):
+                _log_executed(run, report)
             self._execution.clock.sleep(min(remaining, POLL_INTERVAL))
         return False
 
@@ -199,3 +193,10 @@ class Controller:
         if self._reported_error:
             log_event(LogEventCode.CLUSTER_REACHABLE, "cluster reachable again")
         self._reported_error = ""
+
+
+def _log_executed(run: str, report: ExecutionReport) -> None:
+    if report.records:
+        log_event(
+            LogEventCode.PLAN_EXECUTED, f"plan executed: {report.summary}", run=run
+        )

@@ -77,6 +77,8 @@ from opendrs.model.serialization import list_as_text as list_as_text
 from opendrs.model.serialization import list_from_text as list_from_text
 from opendrs.model.serialization import load_as_text as load_as_text
 from opendrs.model.serialization import load_from_text as load_from_text
+from opendrs.model.serialization import plan_as_text as plan_as_text
+from opendrs.model.serialization import plan_from_text as plan_from_text
 from opendrs.model.serialization import require_type as require_type
 from opendrs.model.serialization import steps_as_text as steps_as_text
 from opendrs.model.serialization import steps_from_text as steps_from_text

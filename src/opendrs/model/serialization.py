@@ -16,6 +16,7 @@ from opendrs.model.plan import (
     Action,
     ColdMigration,
     LiveMigration,
+    Plan,
     PowerOff,
     PowerOn,
     Step,
@@ -89,6 +90,31 @@ def steps_from_text(text: str) -> tuple[Step, ...]:
         return tuple(
             Step(StepId(name), action_from_text(action)) for name, action in pairs
         )
+
+
+def plan_as_text(plan: Plan) -> str:
+    """Return the complete steps of *plan* as JSON: also dependencies and details."""
+    return json.dumps(
+        [
+            [step.id, action_as_text(step.action), list(step.depends_on), step.detail]
+            for step in plan.steps
+        ]
+    )
+
+
+def plan_from_text(text: str) -> Plan:
+    """Return the plan that *text* encodes.
+
+    Raises:
+        DamagedRecordError: The text does not encode a plan.
+    """
+    with decoding("a plan", text):
+        steps = []
+        for name, action, depends_on, detail in json.loads(text):
+            require_type(str, [name, action, detail, *depends_on])
+            names = tuple(StepId(each) for each in depends_on)
+            steps.append(Step(StepId(name), action_from_text(action), names, detail))
+        return Plan(tuple(steps))
 
 
 def load_as_text(load: MigrationLoad) -> str:

@@ -1,6 +1,13 @@
 """Protocols of the platform, the clock, the store and the request store."""
 
 from opendrs.ports.clock import Clock as Clock
+from opendrs.ports.plan_store import INITIAL_STATES as INITIAL_STATES
+from opendrs.ports.plan_store import PLAN_TRANSITIONS as PLAN_TRANSITIONS
+from opendrs.ports.plan_store import PlanApproval as PlanApproval
+from opendrs.ports.plan_store import PlanChange as PlanChange
+from opendrs.ports.plan_store import PlanRecord as PlanRecord
+from opendrs.ports.plan_store import PlanState as PlanState
+from opendrs.ports.plan_store import PlanStore as PlanStore
 from opendrs.ports.platform import MAX_POWER_OFF_DELAY as MAX_POWER_OFF_DELAY
 from opendrs.ports.platform import GuestTask as GuestTask
 from opendrs.ports.platform import Platform as Platform

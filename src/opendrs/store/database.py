@@ -56,6 +56,7 @@ from opendrs.store.tables import (
     CYCLES,
     ENTRIES,
     OPERATOR_ACTIONS,
+    PLANS,
     REQUESTS,
     STEPS,
     USAGE_HISTORIES,
@@ -141,6 +142,7 @@ class DatabaseStore:
             (STEPS, {"intended_at": now, "ended_at": now}),
             (CYCLES, {"decided_at": now}),
             (OPERATOR_ACTIONS, {"at": now}),
+            (PLANS, {"created_at": now, "changed_at": now}),
             (REQUESTS, {"taken_at": before, "received_at": now}),
             (USAGE_HISTORIES, {"taken_at": before}),
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, delete, insert, select
+from sqlalchemy import Connection, Row, delete, insert, select
 
 from opendrs.model import decoding, require_type, value_as_text, value_from_text
 from opendrs.ports import OperatorAction
@@ -47,7 +47,7 @@ class OperatorStore:
         if not all(key.startswith(OPERATOR_PREFIX) for key in entries):
             raise ValueError("expected keys that operators set")
         with self._store.transaction() as connection:
-            connection.execute(insert(OPERATOR_ACTIONS).values(_to_row(action)))
+            record_action(connection, action)
             for key, value in entries.items():
                 if value is None:
                     connection.execute(delete(ENTRIES).where(ENTRIES.c.key == key))
@@ -64,13 +64,15 @@ class OperatorStore:
         return self._store.read(query, _from_row)
 
 
-def _to_row(action: OperatorAction) -> dict[str, object]:
-    return {
+def record_action(connection: Connection, action: OperatorAction) -> None:
+    """Record *action* in the transaction of *connection*."""
+    row = {
         "at": action.at,
         "user": action.user,
         "command": action.command,
         "arguments": value_as_text(action.arguments),
     }
+    connection.execute(insert(OPERATOR_ACTIONS).values(row))
 
 
 def _from_row(row: Row[Any]) -> OperatorAction:

@@ -157,6 +157,28 @@ OPERATOR_ACTIONS = Table(
     Column("arguments", Text, nullable=False),
     Index("operator_actions_by_time", "at"),
 )
+PLANS = Table(
+    "plans",
+    METADATA,
+    Column("id", String, primary_key=True),
+    Column("run", String, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("lifetime", Float, nullable=False),
+    Column("policy", String, nullable=False),
+    Column("reason", String, nullable=False),
+    Column("reason_detail", Text, nullable=False),
+    Column("steps", Text, nullable=False),
+    Column("groups", Text, nullable=False),
+    Column("digest", String, nullable=False),
+    Column("snapshot", String, nullable=False),
+    Column("state", String, nullable=False),
+    Column("changed_at", UtcTime, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("approval", Text),
+    UniqueConstraint("run", name="plan_of_run"),
+    Index("plans_by_state", "state"),
+    Index("plans_by_time", "created_at"),
+)
 LEASES = Table(
     "leases",
     METADATA,

@@ -8,7 +8,8 @@ import pytest
 
 from opendrs.api.openapi import STATUS_RESPONSES, SUBMIT_RESPONSES
 from opendrs.config import api_schema
-from opendrs.config.settings import AgentSettings, ApiSettings, ControllerSettings
+from opendrs.config.controller_settings import ControllerSettings
+from opendrs.config.settings import AgentSettings, ApiSettings
 from opendrs.config.snapshot_schema import FIELDS
 from opendrs.model import Limits, LoadState
 from opendrs.platforms.command import CommandPlatformSettings
@@ -75,9 +76,13 @@ def test_every_setting_is_in_the_reference_with_its_default(
 ) -> None:
     for field in fields(kind):
         if field.name != "limits":
-            assert (
-                f"| `{field.name}` | {default_text(field.default)} |"
-                in reference_section(title)
+            default = (
+                field.default
+                if field.default_factory is MISSING
+                else field.default_factory()
+            )
+            assert f"| `{field.name}` | {default_text(default)} |" in reference_section(
+                title
             )
 
 

@@ -17,7 +17,8 @@ import tomli_w
 
 from opendrs.cli.wiring import configured_policy
 from opendrs.config import write_snapshot
-from opendrs.config.settings import ControllerSettings, Settings
+from opendrs.config.controller_settings import ControllerSettings
+from opendrs.config.settings import Settings
 from opendrs.policies import Balance
 from opendrs.policies.consolidation import Consolidate
 from support.builders import cluster
@@ -62,6 +63,7 @@ def test_run_once_runs_and_logs_one_cycle(
 ) -> None:
     del document["api"]
     document["policy"] = {"name": "balance", "balance": {"max_migrations": 1}}
+    document["controller"] = {"mode": "automatic"}
 
     answer = error_lines(opendrs, document, "--platform", "demo", "--once")
 
@@ -72,8 +74,23 @@ def test_run_once_runs_and_logs_one_cycle(
         "decision-made",
         "step-started",
         "step-finished",
+        "plan-state-changed",
         "plan-executed",
     ]
+
+
+def test_run_once_starts_nothing_by_default(
+    opendrs: RunOpendrs, document: Document, caplog: pytest.LogCaptureFixture
+) -> None:
+    del document["api"]
+    document["policy"] = {"name": "balance"}
+
+    answer = error_lines(opendrs, document, "--platform", "demo", "--once")
+
+    assert answer.status == 0
+    events = {getattr(record, "event", ""): record for record in caplog.records}
+    assert events.keys() == {"controller-started", "decision-made"}
+    assert "mode observe" in events["controller-started"].getMessage()
 
 
 def test_events_are_lines_of_json_for_programs(

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from opendrs.controller import enrich_snapshot
+from opendrs.controller.consent import ConsentApproval
 from opendrs.controller.cycle import PolicyDecisionSource, evaluate
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
 from opendrs.guard import RejectionReason, check
@@ -63,6 +64,7 @@ def controller(
         simulation.context(),
         PolicyDecisionSource(chosen, simulation.store),
         WakeupEvent(),
+        ConsentApproval(lambda _: True),
     )
 
 

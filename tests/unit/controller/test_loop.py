@@ -10,9 +10,9 @@ from datetime import datetime
 import pytest
 
 from opendrs.config import snapshot_from
+from opendrs.controller.consent import ConsentApproval
 from opendrs.controller.cycle import PolicyDecisionSource
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
-from opendrs.controller.protection import BREAKER_KEY
 from opendrs.errors import (
     OpenDRSError,
     PermissionDeniedError,
@@ -21,7 +21,7 @@ from opendrs.errors import (
     UnexpectedResponseError,
     UnsupportedError,
 )
-from opendrs.model import AntiAffinity, NodeId, Snapshot, StepId, time_as_text
+from opendrs.model import AntiAffinity, NodeId, Snapshot, StepId
 from opendrs.policies import AutoRebalance, Balance, Policy
 from opendrs.ports import Outcome, StepRecord
 from support.builders import NOON, cluster, guest_ids
@@ -66,6 +66,7 @@ class ControllerSetup:
                 policy or Balance(limits=SHORT_LIMITS), self.simulation.store
             ),
             self.wakeup_event,
+            ConsentApproval(lambda _: True),
         )
 
     def _observe(self) -> Snapshot:
@@ -121,19 +122,6 @@ def test_loop_executes_decisions() -> None:
     done = [record.outcome for record in setup.simulation.observer.finished]
     assert done == [Outcome.DONE] * 2
     assert setup.simulation.store.unfinished() == ()
-
-
-def test_open_breaker_prevents_execution_until_reset() -> None:
-    setup = ControllerSetup(LOPSIDED)
-    store = setup.simulation.store
-    entry = {"opened_at": time_as_text(NOON), "detail": "failed"}
-    store.save(BREAKER_KEY, entry)
-
-    setup.stop_at_observation(3)
-    setup.controller.run_forever()
-
-    assert setup.simulation.observer.finished == []
-    assert len(list(store.cycles())) == 3
 
 
 def test_jobs_of_nodes_are_logged_when_they_change(

@@ -15,6 +15,7 @@ from opendrs.controller import (
     execute,
     run_cycle,
 )
+from opendrs.controller.consent import ConsentApproval
 from opendrs.controller.cycle import PolicyDecisionSource
 from opendrs.controller.event_log import CycleLogger
 from opendrs.controller.protection import BREAKER_KEY
@@ -116,7 +117,7 @@ def moves_of_a_month(protection: Protection, store: MemoryStore) -> list[StepRec
         ),
         observe=platform.observe,
         decision_source=PolicyDecisionSource(policy, store),
-        approve=lambda _: True,
+        approval=ConsentApproval(lambda _: True),
         observer=CycleLogger(NullObserver()),
     )
     while clock.now() < NOON + timedelta(days=30):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from opendrs.controller import enrich_snapshot
+from opendrs.controller.consent import ConsentApproval
 from opendrs.controller.cycle import PolicyDecisionSource
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
 from opendrs.model import AntiAffinity, GuestId, GuestState, Network, NodeId, PowerOff
@@ -358,6 +359,7 @@ def test_foreign_migration_counts_in_later_cycles() -> None:
         simulation.context(),
         PolicyDecisionSource(policy, simulation.store),
         WakeupEvent(),
+        ConsentApproval(lambda _: True),
     )
     simulation.simulated_platform.start(LONG_STEP.action)
     cycles.run_once()
@@ -412,6 +414,7 @@ def test_controller_continues_beside_lost_migration() -> None:
         simulation.context(),
         PolicyDecisionSource(Balance(limits=simulation.limits), simulation.store),
         WakeupEvent(),
+        ConsentApproval(lambda _: True),
     )
 
     report = controller.run_once()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from opendrs.config.controller_settings import MAX_INTERVAL
 from opendrs.config.diagnostics import KeyPath
 from opendrs.config.proxlb.schema import ServiceSection, SolverSection
 from opendrs.config.proxlb.translation import Translation, present_settings
-from opendrs.config.settings import MAX_INTERVAL
 
 _SECONDS = {"hours": 3600, "minutes": 60}
 _LEVELS = {"DEBUG": "debug", "INFO": "info", "WARNING": "warning", "CRITICAL": "error"}

@@ -27,6 +27,7 @@ from opendrs.controller import (
     RecordedDecision,
     run_cycle,
 )
+from opendrs.controller.consent import ConsentApproval
 from opendrs.controller.cycle import CycleResult, PolicyDecisionSource
 from opendrs.controller.power_failures import LOOKBACK
 from opendrs.model import (
@@ -283,7 +284,7 @@ def _cycle_context(policy: Policy[Any], platform: RecordedPlatform) -> CycleCont
         ),
         observe=platform.observe,
         decision_source=PolicyDecisionSource(policy, store),
-        approve=lambda _: True,
+        approval=ConsentApproval(lambda _: True),
         observer=_SilentObserver(),
     )
 

@@ -1,0 +1,201 @@
+"""The commands `opendrs approve`, `reject` and `cancel`: decide about a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from opendrs.cli.console import console, print_json
+from opendrs.cli.mode import platform_argument
+from opendrs.cli.options import JSON, config_option, format_option
+from opendrs.cli.plans import find_plan, plan_document
+from opendrs.cli.platform_store import open_plan_store, operator_action
+from opendrs.cli.sources import load_settings
+from opendrs.controller import SystemClock
+from opendrs.controller.modes import with_prerequisites
+from opendrs.errors import ConfigurationError, DiagnosticCode
+from opendrs.model import StepId, format_count
+from opendrs.ports import PlanApproval, PlanChange, PlanRecord, PlanState
+
+plan_argument = click.argument("name", metavar="ID")
+
+
+@click.command(name="approve")
+@platform_argument
+@plan_argument
+@click.option(
+    "--step",
+    "chosen",
+    multiple=True,
+    metavar="STEP",
+    help="Only this step, with all that it depends on; may be repeated.",
+)
+@config_option
+@format_option
+def command(
+    *,
+    platform: str,
+    name: str,
+    chosen: tuple[str, ...],
+    config: Path | None,
+    output_format: str,
+) -> int:
+    """Approve the proposed plan ID of PLATFORM, or some of its steps.
+
+    A running controller starts it within a second. The guard checks each step again
+    before it starts, on the present state of the cluster: a step that no longer fits
+    is rejected, and the plan has failed; nothing else is done in its place. An
+    approved plan that is not started before it expires is not executed.
+
+    \b
+      opendrs approve lab k7w2x
+      opendrs approve lab k7w2x --step 3 --step 4
+
+    Exit status: 0 approved, 2 invalid input, or the plan cannot be approved any more,
+    3 the database cannot be used.
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
+    settings, clock = load_settings(config), SystemClock()
+    with open_plan_store(platform, settings) as plans:
+        plan = find_plan(plans, platform, name)
+        steps = _chosen_steps(plan, chosen)
+        action = operator_action(
+            clock,
+            "approve",
+            {"plan": plan.id, "steps": list(steps), "digest": plan.digest},
+        )
+        if plan.state is PlanState.PROPOSED and action.at >= plan.expires_at:
+            raise _conflict(plan, "approve", "it has expired")
+        change = PlanChange(
+            state=PlanState.APPROVED,
+            at=action.at,
+            detail=f"approved by {action.user}",
+            approval=PlanApproval(
+                user=action.user, at=action.at, steps=steps, digest=plan.digest
+            ),
+            action=action,
+        )
+        if not plans.change(plan.id, change):
+            raise _conflict(find_plan(plans, platform, name), "approve")
+        changed = find_plan(plans, platform, name)
+    text = f"{len(steps)} of {format_count(len(plan.steps), 'step')}"
+    _report(changed, f"plan {plan.id}: approved: {text}", output_format)
+    return 0
+
+
+@click.command(name="reject")
+@platform_argument
+@plan_argument
+@click.option(
+    "--because", required=True, metavar="TEXT", help="Why, for the record of the plan."
+)
+@config_option
+@format_option
+def reject(
+    *,
+    platform: str,
+    name: str,
+    because: str,
+    config: Path | None,
+    output_format: str,
+) -> int:
+    """Reject the proposed plan ID of PLATFORM.
+
+    The same steps are not proposed again before the plan would have expired.
+
+    \b
+      opendrs reject lab k7w2x --because "db1 is being tested"
+
+    Exit status: 0 rejected, 2 invalid input, or the plan cannot be rejected any more,
+    3 the database cannot be used.
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
+    arguments = {"because": because}
+    return _end(platform, name, PlanState.REJECTED, arguments, config, output_format)
+
+
+@click.command(name="cancel")
+@platform_argument
+@plan_argument
+@config_option
+@format_option
+def cancel(*, platform: str, name: str, config: Path | None, output_format: str) -> int:
+    """Cancel the approved or running plan ID of PLATFORM.
+
+    Steps that run finish; no further step starts. In mode automatic, the next cycle
+    may decide on a similar plan: opendrs pause prevents that. A proposed plan is
+    rejected by opendrs reject.
+
+    \b
+      opendrs cancel lab k7w2x
+
+    Exit status: 0 cancelled, 2 invalid input, or the plan cannot be cancelled any
+    more, 3 the database cannot be used.
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
+    return _end(platform, name, PlanState.CANCELLED, {}, config, output_format)
+
+
+def _end(  # noqa: PLR0913, PLR0917 - what the two commands have in common
+    platform: str,
+    name: str,
+    state: PlanState,
+    arguments: Mapping[str, str],
+    config: Path | None,
+    output_format: str,
+) -> int:
+    """Change the state of a plan to *state*, and report it."""
+    command_name = "reject" if state is PlanState.REJECTED else "cancel"
+    with open_plan_store(platform, load_settings(config)) as plans:
+        plan = find_plan(plans, platform, name)
+        action = operator_action(
+            SystemClock(), command_name, {"plan": plan.id, **arguments}
+        )
+        reason = "".join(f": {each}" for each in arguments.values())
+        change = PlanChange(
+            state=state,
+            at=action.at,
+            detail=f"{state} by {action.user}{reason}",
+            action=action,
+        )
+        if not plans.change(plan.id, change):
+            raise _conflict(find_plan(plans, platform, name), command_name)
+        changed = find_plan(plans, platform, name)
+    _report(changed, f"plan {plan.id}: {state}", output_format)
+    return 0
+
+
+def _chosen_steps(plan: PlanRecord, chosen: tuple[str, ...]) -> tuple[StepId, ...]:
+    """Return the *chosen* steps with their prerequisites; all steps without a choice.
+
+    Raises:
+        ConfigurationError: The plan has no such step.
+    """
+    known = [step.id for step in plan.steps]
+    for step in chosen:
+        if step not in known:
+            raise ConfigurationError(
+                f"--step {step}: plan {plan.id} has the steps {', '.join(known)}",
+                code=DiagnosticCode.UNKNOWN_NAME,
+            )
+    return with_prerequisites(
+        plan.steps, plan.groups, [StepId(step) for step in chosen] or known
+    )
+
+
+def _conflict(
+    plan: PlanRecord, command_name: str, because: str = ""
+) -> ConfigurationError:
+    """Return the error that the state of *plan* does not allow a command."""
+    detail = f" ({plan.detail})" if plan.detail else ""
+    return ConfigurationError(
+        f"plan {plan.id}: cannot {command_name} it: "
+        f"{because or f'it is {plan.state}{detail}'}",
+        code=DiagnosticCode.INCONSISTENT,
+    )
+
+
+def _report(plan: PlanRecord, text: str, output_format: str) -> None:
+    if output_format == JSON:
+        print_json(plan_document(plan))
+    else:
+        console().print(text)

@@ -1,0 +1,220 @@
+"""The commands `opendrs mode`, `pause` and `resume`: what the controller may start."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import click
+
+from opendrs.cli.console import console, print_json
+from opendrs.cli.options import (
+    JSON,
+    QuantityRange,
+    TimeParameter,
+    config_option,
+    format_option,
+    reject_nan,
+)
+from opendrs.cli.platform_store import (
+    open_operator_store,
+    open_to_read,
+    operator_action,
+)
+from opendrs.cli.sources import load_settings
+from opendrs.config.controller_settings import Mode
+from opendrs.config.settings import Settings
+from opendrs.controller import SystemClock
+from opendrs.controller.modes import (
+    MODE_KEY,
+    MODE_TEXTS,
+    OPERATOR_ENTRIES,
+    PAUSE_KEY,
+    EffectiveMode,
+    Entries,
+    ModeChange,
+    Pause,
+    current_pause,
+    effective_mode,
+    platform_mode,
+)
+from opendrs.controller.protection import BREAKER_KEY
+from opendrs.errors import ConfigurationError, DiagnosticCode
+from opendrs.model import TIME
+
+MAX_PAUSE = 366 * 86_400  # seconds
+_MODES = [mode.value for mode in Mode]
+platform_argument = click.argument("platform", metavar="PLATFORM")
+
+
+@click.command(name="mode")
+@platform_argument
+@click.argument("mode", type=click.Choice(_MODES), required=False)
+@config_option
+@format_option
+def command(
+    *, platform: str, mode: str | None, config: Path | None, output_format: str
+) -> int:
+    """Show or set the mode of the controller of PLATFORM.
+
+    \b
+      observe      decides and records its plans, starts nothing
+      advise       proposes its plans; opendrs approve starts one
+      automatic    starts its plans
+
+    The mode that is set here replaces [controller] mode of the configuration until it
+    is set again, also after a restart. A running controller reads it before each step
+    and in each cycle: with observe, it starts no further step.
+
+    \b
+      opendrs mode lab                 the mode that applies now, and why
+      opendrs mode lab advise
+
+    Exit status: 0 done, 2 invalid input, 3 the database cannot be used.
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
+    settings, clock = load_settings(config), SystemClock()
+    if mode is not None:
+        action = operator_action(clock, "mode", {"mode": mode})
+        change = ModeChange(mode=Mode(mode), user=action.user, at=action.at)
+        with open_operator_store(platform, settings) as store:
+            store.change(action, {MODE_KEY: change.entry()})
+    _show(platform, settings, output_format)
+    return 0
+
+
+@click.command(name="pause")
+@platform_argument
+@click.option(
+    "--for",
+    "duration",
+    type=QuantityRange(TIME, 0, MAX_PAUSE, exclusive_minimum=True),
+    callback=reject_nan,
+    metavar="TIME",
+    help="Duration in seconds or with a unit, such as 2h or '30 min'.",
+)
+@click.option(
+    "--until",
+    type=TimeParameter(),
+    metavar="TIME",
+    help="End, such as 2026-11-24T06:00+01:00; UTC without a time zone.",
+)
+@click.option(
+    "--because", required=True, metavar="TEXT", help="Why, for the log and the audit."
+)
+@config_option
+@format_option
+def pause(  # noqa: PLR0913 - one parameter for each option
+    *,
+    platform: str,
+    duration: float | None,
+    until: datetime | None,
+    because: str,
+    config: Path | None,
+    output_format: str,
+) -> int:
+    """Let the controller of PLATFORM start nothing for a time.
+
+    It goes on to observe and decide. Steps that run finish; the remaining steps of
+    their plan are skipped, and the plan is cancelled. Approved plans wait. The pause
+    ends by itself, or by opendrs resume.
+
+    \b
+      opendrs pause lab --for 2h --because "storage upgrade"
+      opendrs pause lab --until 2026-11-24T06:00+01:00 --because "night shift"
+
+    Exit status: 0 done, 2 invalid input, 3 the database cannot be used.
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
+    settings, clock = load_settings(config), SystemClock()
+    end = _end(clock.now(), duration, until)
+    values = {"until": end.isoformat(), "because": because}
+    action = operator_action(clock, "pause", values)
+    entry = Pause(until=end, because=because, user=action.user, at=action.at).entry()
+    with open_operator_store(platform, settings) as store:
+        store.change(action, {PAUSE_KEY: entry})
+    _show(platform, settings, output_format)
+    return 0
+
+
+@click.command(name="resume")
+@platform_argument
+@config_option
+@format_option
+def resume(*, platform: str, config: Path | None, output_format: str) -> int:
+    """End the pause of the controller of PLATFORM.
+
+    Without a pause, nothing changes.
+
+    \b
+      opendrs resume lab
+
+    Exit status: 0 done, 2 invalid input, 3 the database cannot be used.
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
+    settings = load_settings(config)
+    with open_operator_store(platform, settings) as store:
+        store.change(operator_action(SystemClock(), "resume", {}), {PAUSE_KEY: None})
+    _show(platform, settings, output_format)
+    return 0
+
+
+def _end(now: datetime, duration: float | None, until: datetime | None) -> datetime:
+    """Return the end of a pause.
+
+    Raises:
+        ConfigurationError: Neither or both are given, or the end is not in the future.
+    """
+    if (duration is None) == (until is None):
+        raise ConfigurationError(
+            "pause: expected either --for or --until", code=DiagnosticCode.INCONSISTENT
+        )
+    end = now + timedelta(seconds=duration or 0) if until is None else until
+    if not now < end <= now + timedelta(seconds=MAX_PAUSE):
+        raise ConfigurationError(
+            f"--until: expected a time in the next {MAX_PAUSE // 86_400} days, got "
+            f"{end.isoformat()}",
+            code=DiagnosticCode.OUT_OF_RANGE,
+        )
+    return end
+
+
+def _show(platform: str, settings: Settings, output_format: str) -> None:
+    with open_to_read(platform, settings) as store:
+        entries = store.load_all(OPERATOR_ENTRIES)
+    now, controller = SystemClock().now(), settings.controller
+    mode = effective_mode(controller, entries, now, policy=settings.policy)
+    paused = current_pause(entries, now)
+    if output_format == JSON:
+        print_json(_document(platform, settings, entries, mode, paused))
+        return
+    screen = console()
+    screen.print(f"{platform}: mode {mode.mode} ({mode.detail})")
+    screen.print(f"the controller {MODE_TEXTS[mode.mode]}")
+    if paused is not None:
+        after = platform_mode(controller, entries)
+        screen.print(f"after the pause: mode {after.mode} ({after.detail})")
+    elif mode.mode is Mode.ADVISE and controller.repair is Mode.AUTOMATIC:
+        screen.print("repairs of strict rules start without approval")
+
+
+def _document(
+    platform: str,
+    settings: Settings,
+    entries: Entries,
+    mode: EffectiveMode,
+    paused: Pause | None,
+) -> dict[str, object]:
+    return {
+        "platform": platform,
+        "mode": mode.mode,
+        "source": mode.source,
+        "detail": mode.detail,
+        "configured": settings.controller.mode,
+        "repair": settings.controller.repair,
+        "breaker_open": BREAKER_KEY in entries,
+        "pause": None
+        if paused is None
+        else {
+            "until": paused.until.isoformat(),
+            "because": paused.because,
+            "user": paused.user,
+        },
+    }

@@ -1,0 +1,206 @@
+"""The command `opendrs plans`: the plans of the controller, and one in detail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from opendrs.cli.console import add_row, console, create_table, print_json
+from opendrs.cli.mode import platform_argument
+from opendrs.cli.options import JSON, config_option, format_option
+from opendrs.cli.platform_store import open_to_read
+from opendrs.cli.sources import load_settings
+from opendrs.controller.serialization import step_document
+from opendrs.errors import ConfigurationError, DiagnosticCode
+from opendrs.escapes import repr_value
+from opendrs.model import PowerOff, PowerOn, StepId, format_count
+from opendrs.policies import DecisionReason, reason_text
+from opendrs.ports import PlanRecord, PlanState, StepRecord
+from opendrs.store import DatabasePlanStore
+
+
+@click.command(name="plans")
+@platform_argument
+@click.argument("name", metavar="[ID]", required=False)
+@click.option(
+    "--state",
+    "states",
+    type=click.Choice([state.value for state in PlanState]),
+    multiple=True,
+    help="Only plans in this state; may be repeated (default: all).",
+)
+@config_option
+@format_option
+def command(
+    *,
+    platform: str,
+    name: str | None,
+    states: tuple[str, ...],
+    config: Path | None,
+    output_format: str,
+) -> int:
+    """Show the plans of the controller of PLATFORM; with ID, one plan with its steps.
+
+    A plan is proposed in mode advise, and executed after opendrs approve. In mode
+    automatic it is approved by the mode. In mode observe, decisions are recorded, but
+    there are no plans to approve. (To plan now, without the controller: opendrs plan.)
+
+    \b
+      opendrs plans lab                       all recorded plans, the newest last
+      opendrs plans lab --state proposed
+      opendrs plans lab k7w2x                 its steps, with reasons and outcomes
+
+    Exit status: 0 done, 2 invalid input, 3 the database cannot be read.
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
+    settings = load_settings(config)
+    with open_to_read(platform, settings) as store:
+        plans = DatabasePlanStore(store)
+        if name is not None:
+            plan = find_plan(plans, platform, name)
+            records = store.records_of(plan.run)
+            if output_format == JSON:
+                print_json(plan_document(plan, records))
+            else:
+                _print_plan(plan, records)
+            return 0
+        chosen = [PlanState(state) for state in states] or list(PlanState)
+        found = plans.plans(chosen)
+    if output_format == JSON:
+        print_json([plan_document(plan) for plan in found])
+    else:
+        _print_list(platform, found)
+    return 0
+
+
+def find_plan(plans: DatabasePlanStore, platform: str, name: str) -> PlanRecord:
+    """Return the plan with the id *name*.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+    plan = plans.plan(name)
+    if plan is None:
+        raise ConfigurationError(
+            f"{platform}: no plan {repr_value(name)}; opendrs plans {platform} lists "
+            "them",
+            code=DiagnosticCode.UNKNOWN_NAME,
+        )
+    return plan
+
+
+def plan_document(
+    plan: PlanRecord, records: Sequence[StepRecord] = ()
+) -> dict[str, object]:
+    """Return *plan* as plain values, with the outcomes in *records*."""
+    outcomes = {record.step: record for record in records}
+    approval = plan.approval
+    return {
+        "id": plan.id,
+        "state": plan.state,
+        "detail": plan.detail,
+        "run": plan.run,
+        "created_at": plan.created_at.isoformat(),
+        "expires_at": plan.expires_at.isoformat(),
+        "changed_at": plan.changed_at.isoformat(),
+        "policy": plan.policy,
+        "reason": plan.reason,
+        "reason_detail": plan.reason_detail,
+        "digest": plan.digest,
+        "approval": None
+        if approval is None
+        else {
+            "user": approval.user,
+            "at": approval.at.isoformat(),
+            "steps": list(approval.steps),
+        },
+        "steps": [
+            {
+                **step_document(step),
+                "outcome": None
+                if step.id not in outcomes
+                else outcomes[step.id].outcome,
+            }
+            for step in plan.steps
+        ],
+    }
+
+
+def _print_list(platform: str, plans: Sequence[PlanRecord]) -> None:
+    screen = console()
+    if not plans:
+        screen.print(f"{platform}: no plans")
+        return
+    table = create_table(
+        *("plan", "state", "steps", "created (UTC)", "expires (UTC)", "policy"),
+        *("reason", "detail"),
+        right=["steps"],
+        no_wrap=["plan", "state", "created (UTC)", "expires (UTC)"],
+    )
+    for plan in plans:
+        waits = plan.state in (PlanState.PROPOSED, PlanState.APPROVED)
+        add_row(
+            table,
+            plan.id,
+            plan.state,
+            str(len(plan.steps)),
+            _time_text(plan.created_at),
+            _time_text(plan.expires_at) if waits else "",
+            plan.policy,
+            plan.reason,
+            plan.detail,
+        )
+    screen.print(table)
+
+
+def _print_plan(plan: PlanRecord, records: Sequence[StepRecord]) -> None:
+    screen = console()
+    detail = f": {plan.detail}" if plan.detail else ""
+    screen.print(f"plan {plan.id}: {plan.state}{detail}")
+    reason = reason_text(DecisionReason(plan.reason))
+    screen.print(
+        f"{plan.policy}: {': '.join(filter(None, [reason, plan.reason_detail]))}"
+    )
+    screen.print(f"created {_time_text(plan.created_at)} UTC")
+    if plan.state in (PlanState.PROPOSED, PlanState.APPROVED):
+        screen.print(f"expires {_time_text(plan.expires_at)} UTC")
+    if plan.approval is not None:
+        user = plan.approval.user or "the mode automatic"
+        count = format_count(len(plan.approval.steps), "step")
+        at = _time_text(plan.approval.at)
+        screen.print(f"approved by {user} at {at} UTC: {count}")
+    outcomes = {record.step: record for record in records}
+    table = create_table("step", "action", "after", "outcome", "detail")
+    for step in plan.steps:
+        add_row(
+            table,
+            step.id,
+            _action_text(plan, step.id),
+            ", ".join(step.depends_on),
+            _outcome_text(outcomes.get(step.id)),
+            step.detail,
+        )
+    screen.print()
+    screen.print(table)
+
+
+def _outcome_text(record: StepRecord | None) -> str:
+    if record is None:
+        return ""
+    if record.outcome is None:
+        return "running"
+    return ": ".join(filter(None, [record.outcome.value, record.detail]))
+
+
+def _action_text(plan: PlanRecord, step: StepId) -> str:
+    (action,) = (each.action for each in plan.steps if each.id == step)
+    if isinstance(action, PowerOn | PowerOff):
+        verb = "power on" if isinstance(action, PowerOn) else "power off"
+        return f"{verb} {action.node}"
+    return f"{action.guest}: {action.source} → {action.target}"
+
+
+def _time_text(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M:%S}"

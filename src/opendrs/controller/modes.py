@@ -1,0 +1,278 @@
+"""The mode of the controller: which plans, and which steps, start without approval.
+
+An operator sets the mode and pauses the controller beside a running one: the commands
+write entries that the controller reads in each cycle and before each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from opendrs.config.controller_settings import ControllerSettings, Mode
+from opendrs.controller.protection import BREAKER_KEY
+from opendrs.model import (
+    PowerOff,
+    PowerOn,
+    Snapshot,
+    Step,
+    StepId,
+    decoding,
+    require_type,
+    time_as_text,
+    time_from_text,
+)
+from opendrs.policies import DecisionReason
+
+OPERATOR_ENTRIES = "operator/"
+MODE_KEY = "operator/mode"
+PAUSE_KEY = "operator/pause"
+REPAIR_REASONS = frozenset({DecisionReason.REPAIRS_RULES.value})
+Entries = Mapping[str, Mapping[str, object]]
+MODE_TEXTS: Mapping[Mode, str] = {
+    Mode.OBSERVE: "decides and records, starts nothing",
+    Mode.ADVISE: "proposes plans, starts those that are approved",
+    Mode.AUTOMATIC: "starts its plans",
+}
+
+
+class ModeSource(StrEnum):
+    """Origin of the effective mode. The values are stable."""
+
+    CONFIGURATION = "configuration"
+    """The table `[controller]`."""
+    OPERATOR = "operator"
+    """The command `opendrs mode`."""
+    POLICY = "policy"
+    """The setting `policy_modes`."""
+    REPAIR = "repair"
+    """The setting `repair`, for plans that repair violated strict rules."""
+    BREAKER = "breaker"
+    """The circuit breaker is open."""
+    PAUSE = "pause"
+    """The command `opendrs pause`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectiveMode:
+    """The mode that applies now, and why.
+
+    Attributes:
+        mode: The mode.
+        source: What determines it.
+        detail: The cause as a phrase, such as `set by ada: maintenance`.
+    """
+
+    mode: Mode
+    source: ModeSource
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModeChange:
+    """Mode that an operator has set; the value of the entry `MODE_KEY`."""
+
+    mode: Mode
+    user: str
+    at: datetime
+
+    def entry(self) -> dict[str, object]:
+        """Return the value of the entry."""
+        at = time_as_text(self.at)
+        return {"mode": self.mode.value, "user": self.user, "at": at}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """Pause that an operator has requested; the value of the entry `PAUSE_KEY`."""
+
+    until: datetime
+    because: str
+    user: str
+    at: datetime
+
+    def entry(self) -> dict[str, object]:
+        """Return the value of the entry."""
+        return {
+            "until": time_as_text(self.until),
+            "because": self.because,
+            "user": self.user,
+            "at": time_as_text(self.at),
+        }
+
+
+def effective_mode(
+    settings: ControllerSettings,
+    entries: Entries,
+    now: datetime,
+    *,
+    policy: str,
+    reason: str = "",
+) -> EffectiveMode:
+    """Return the mode that applies to a plan now.
+
+    The mode that an operator has set replaces the configured one. `policy_modes` only
+    restricts it. In mode advise, a repair may be automatic. An open circuit breaker
+    allows at most advise, and a pause allows nothing.
+
+    Args:
+        settings: The configuration.
+        entries: The entries of the store that operators set, by key.
+        now: The time.
+        policy: Name of the policy that decides.
+        reason: Code of the reason of the decision; empty if there is none.
+
+    Raises:
+        StoreError: An entry cannot be read.
+    """
+    paused = current_pause(entries, now)
+    if paused is not None:
+        return EffectiveMode(
+            mode=Mode.OBSERVE,
+            source=ModeSource.PAUSE,
+            detail=f"paused by {paused.user} until "
+            f"{paused.until:%Y-%m-%d %H:%M} UTC: {paused.because}",
+        )
+    effective = platform_mode(settings, entries)
+    allowed = settings.policy_modes.get(policy, Mode.AUTOMATIC)
+    if allowed.level < effective.mode.level:
+        detail = f"the policy {policy} is configured with mode {allowed}"
+        effective = EffectiveMode(mode=allowed, source=ModeSource.POLICY, detail=detail)
+    if BREAKER_KEY in entries and effective.mode is not Mode.OBSERVE:
+        return EffectiveMode(
+            mode=Mode.ADVISE,
+            source=ModeSource.BREAKER,
+            detail="the circuit breaker is open",
+        )
+    if (
+        effective.mode is Mode.ADVISE
+        and settings.repair is Mode.AUTOMATIC
+        and reason in REPAIR_REASONS
+    ):
+        return EffectiveMode(
+            mode=Mode.AUTOMATIC,
+            source=ModeSource.REPAIR,
+            detail="repairs are configured with mode automatic",
+        )
+    return effective
+
+
+def platform_mode(settings: ControllerSettings, entries: Entries) -> EffectiveMode:
+    """Return the mode that is configured, or that an operator has set instead.
+
+    Raises:
+        StoreError: The entry cannot be read.
+    """
+    change = mode_change(entries)
+    if change is None:
+        return EffectiveMode(
+            mode=settings.mode, source=ModeSource.CONFIGURATION, detail="configured"
+        )
+    return EffectiveMode(
+        mode=change.mode, source=ModeSource.OPERATOR, detail=f"set by {change.user}"
+    )
+
+
+def mode_change(entries: Entries) -> ModeChange | None:
+    """Return the mode that an operator has set, or None.
+
+    Raises:
+        StoreError: The entry cannot be read.
+    """
+    entry = entries.get(MODE_KEY)
+    if entry is None:
+        return None
+    with decoding("the mode of an operator", entry):
+        require_type(str, entry.values())
+        return ModeChange(
+            mode=Mode(str(entry["mode"])),
+            user=str(entry["user"]),
+            at=time_from_text(str(entry["at"])),
+        )
+
+
+def current_pause(entries: Entries, now: datetime) -> Pause | None:
+    """Return the pause that has not ended at *now*, or None.
+
+    Raises:
+        StoreError: The entry cannot be read.
+    """
+    entry = entries.get(PAUSE_KEY)
+    if entry is None:
+        return None
+    with decoding("a pause", entry):
+        require_type(str, entry.values())
+        pause = Pause(
+            until=time_from_text(str(entry["until"])),
+            because=str(entry["because"]),
+            user=str(entry["user"]),
+            at=time_from_text(str(entry["at"])),
+        )
+    return pause if now < pause.until else None
+
+
+def unattended_steps(
+    steps: Sequence[Step],
+    groups: Collection[Collection[StepId]],
+    snapshot: Snapshot,
+    settings: ControllerSettings,
+) -> tuple[Step, ...]:
+    """Return the *steps* that need no approval in mode automatic.
+
+    Omitted are the steps of guests that need an approval, and the steps that depend on
+    an omitted one or must start together with it. What remains is safe: it is the
+    beginning of one of the orders in which the plan may be executed.
+
+    Args:
+        steps: The steps of a plan, in its order.
+        groups: Steps that must start together.
+        snapshot: The snapshot that the plan was decided for; for the tags.
+        settings: The configuration.
+    """
+    omitted = {step.id for step in steps if _needs_approval(step, snapshot, settings)}
+    size = -1
+    while size != len(omitted):
+        size = len(omitted)
+        omitted |= {step.id for step in steps if omitted.intersection(step.depends_on)}
+        for group in groups:
+            if omitted.intersection(group):
+                omitted |= set(group)
+    return tuple(step for step in steps if step.id not in omitted)
+
+
+def _needs_approval(
+    step: Step, snapshot: Snapshot, settings: ControllerSettings
+) -> bool:
+    if isinstance(step.action, PowerOn | PowerOff):
+        return False
+    guest = snapshot.guests[step.action.guest]
+    return guest.id in settings.advise_guests or bool(
+        guest.tags & frozenset(settings.advise_tags)
+    )
+
+
+def with_prerequisites(
+    steps: Sequence[Step],
+    groups: Collection[Collection[StepId]],
+    chosen: Collection[StepId],
+) -> tuple[StepId, ...]:
+    """Return the *chosen* steps with all that they depend on, in the order of the plan.
+
+    Args:
+        steps: The steps of a plan.
+        groups: Steps that must start together.
+        chosen: Ids of steps of the plan.
+    """
+    included = set(chosen)
+    size = -1
+    while size != len(included):
+        size = len(included)
+        for step in steps:
+            if step.id in included:
+                included |= set(step.depends_on)
+        for group in groups:
+            if included.intersection(group):
+                included |= set(group)
+    return tuple(step.id for step in steps if step.id in included)

@@ -1,0 +1,186 @@
+"""Plan store in a database."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from sqlalchemy import Row, delete, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from opendrs.model import (
+    Plan,
+    StepId,
+    decoding,
+    plan_as_text,
+    plan_from_text,
+    require_type,
+    time_as_text,
+    time_from_text,
+    value_as_text,
+    value_from_text,
+)
+from opendrs.ports import (
+    INITIAL_STATES,
+    PLAN_TRANSITIONS,
+    PlanApproval,
+    PlanChange,
+    PlanRecord,
+    PlanState,
+)
+from opendrs.store.database import DatabaseStore
+from opendrs.store.operator import record_action
+from opendrs.store.tables import PLANS, time_from_column
+
+MAX_ENDED_PLANS = 1000  # plans in a final state that are kept
+_FINAL_STATES = tuple(state for state in PlanState if state.is_final)
+
+
+class DatabasePlanStore:
+    """Implementation of `opendrs.ports.PlanStore` in the database of a store.
+
+    Args:
+        store: The open store.
+    """
+
+    def __init__(self, store: DatabaseStore) -> None:
+        self._store = store
+
+    def add(self, plan: PlanRecord) -> bool:
+        """Add *plan*; return False if its id is in use.
+
+        Raises:
+            ValueError: Its state is not initial.
+        """
+        if plan.state not in INITIAL_STATES:
+            raise ValueError("expected a plan in an initial state")
+        ended = PLANS.c.state.in_(_FINAL_STATES)
+        newest = (
+            select(PLANS.c.id)
+            .where(ended)
+            .order_by(PLANS.c.created_at.desc())
+            .limit(MAX_ENDED_PLANS)
+        )
+        with self._store.transaction() as connection:
+            is_sqlite = connection.dialect.name == "sqlite"
+            into = sqlite.insert(PLANS) if is_sqlite else postgresql.insert(PLANS)
+            added = (
+                into.on_conflict_do_nothing(index_elements=[PLANS.c.id])
+                .values(_to_row(plan))
+                .returning(PLANS.c.id)
+            )
+            connection.execute(delete(PLANS).where(ended, PLANS.c.id.not_in(newest)))
+            return connection.execute(added).first() is not None
+
+    def plan(self, name: str) -> PlanRecord | None:
+        """Return the plan with the id *name*, or None."""
+        found = self._store.read(select(PLANS).where(PLANS.c.id == name), _from_row)
+        return found[0] if found else None
+
+    def plans(
+        self, states: Collection[PlanState] = tuple(PlanState)
+    ) -> tuple[PlanRecord, ...]:
+        """Return the plans in one of *states*, the oldest first."""
+        query = (
+            select(PLANS)
+            .where(PLANS.c.state.in_([state.value for state in states]))
+            .order_by(PLANS.c.created_at, PLANS.c.id)
+        )
+        return self._store.read(query, _from_row)
+
+    def change(self, name: str, change: PlanChange) -> bool:
+        """Change the state of the plan *name*; return False if that is not allowed."""
+        before = [
+            state.value
+            for state, following in PLAN_TRANSITIONS.items()
+            if change.state in following
+        ]
+        values: dict[str, object] = {
+            "state": change.state.value,
+            "changed_at": change.at,
+            "detail": change.detail,
+        }
+        if change.approval is not None:
+            values["approval"] = _approval_text(change.approval)
+        statement = (
+            update(PLANS)
+            .where(PLANS.c.id == name, PLANS.c.state.in_(before))
+            .values(values)
+        )
+        with self._store.transaction() as connection:
+            is_changed = connection.execute(statement).rowcount == 1
+            if is_changed and change.action is not None:
+                record_action(connection, change.action)
+            return is_changed
+
+
+def _to_row(plan: PlanRecord) -> dict[str, object]:
+    return {
+        "id": plan.id,
+        "run": plan.run,
+        "created_at": plan.created_at,
+        "lifetime": plan.lifetime,
+        "policy": plan.policy,
+        "reason": plan.reason,
+        "reason_detail": plan.reason_detail,
+        "steps": plan_as_text(Plan(plan.steps)),
+        "groups": value_as_text({"groups": [list(group) for group in plan.groups]}),
+        "digest": plan.digest,
+        "snapshot": plan.snapshot,
+        "state": plan.state.value,
+        "changed_at": plan.changed_at,
+        "detail": plan.detail,
+        "approval": None if plan.approval is None else _approval_text(plan.approval),
+    }
+
+
+def _from_row(row: Row[Any]) -> PlanRecord:
+    with decoding("a plan", row.id):
+        texts = [row.id, row.run, row.policy, row.reason, row.reason_detail]
+        require_type(str, [*texts, row.digest, row.snapshot, row.detail])
+        require_type(float, [row.lifetime])
+        groups: Any = value_from_text(row.groups)["groups"]
+        approval = None if row.approval is None else value_from_text(row.approval)
+        return PlanRecord(
+            id=row.id,
+            run=row.run,
+            created_at=time_from_column(row.created_at),
+            lifetime=row.lifetime,
+            policy=row.policy,
+            reason=row.reason,
+            reason_detail=row.reason_detail,
+            steps=plan_from_text(row.steps).steps,
+            groups=tuple(_step_ids(group) for group in groups),
+            digest=row.digest,
+            snapshot=row.snapshot,
+            state=PlanState(row.state),
+            changed_at=time_from_column(row.changed_at),
+            detail=row.detail,
+            approval=None if approval is None else _approval(approval),
+        )
+
+
+def _approval_text(approval: PlanApproval) -> str:
+    return value_as_text(
+        {
+            "user": approval.user,
+            "at": time_as_text(approval.at),
+            "steps": list(approval.steps),
+            "digest": approval.digest,
+        }
+    )
+
+
+def _approval(value: Mapping[str, Any]) -> PlanApproval:
+    require_type(str, [value["digest"], value["user"] or ""])
+    return PlanApproval(
+        user=value["user"],
+        at=time_from_text(value["at"]),
+        steps=_step_ids(value["steps"]),
+        digest=value["digest"],
+    )
+
+
+def _step_ids(values: list[Any]) -> tuple[StepId, ...]:
+    require_type(str, values)
+    return tuple(StepId(value) for value in values)

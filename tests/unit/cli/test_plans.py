@@ -1,0 +1,227 @@
+"""Commands of an operator: mode, pause, resume, plans, approve, reject, cancel."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+from opendrs.config import write_snapshot
+from opendrs.controller import SystemClock
+from opendrs.model import StepId
+from opendrs.ports import PlanChange, PlanRecord, PlanState
+from opendrs.store import Access, DatabasePlanStore, OperatorStore, SqliteStore
+from support.builders import cluster
+from support.simulated_cluster import migration, step
+from support.terminal import RunOpendrs
+
+NOW = SystemClock().now()
+STORE = Path("record.sqlite")
+
+
+@pytest.fixture(autouse=True)
+def _configuration(opendrs: RunOpendrs) -> None:
+    del opendrs  # only its directory is needed
+    write_snapshot(cluster({"a": 0.5}, {"vm1": ("a", 0.4)}), Path("a.json"))
+    document = {
+        "platform": {"lab": {"kind": "file", "path": "a.json"}},
+        "store": {"path": str(STORE)},
+    }
+    Path("opendrs.toml").write_text(tomli_w.dumps(document))
+
+
+def add_plan(state: PlanState = PlanState.PROPOSED, lifetime: float = 3600.0) -> None:
+    plan = PlanRecord(
+        id="k7w2x",
+        run="run 1",
+        created_at=NOW,
+        lifetime=lifetime,
+        policy="balance",
+        reason="improves-balance",
+        reason_detail="imbalance 0.5 to 0.1",
+        steps=(
+            step("1", migration("vm1", "a", "b")),
+            step("2", migration("vm2", "a", "b"), "1"),
+            step("3", migration("vm3", "a", "b")),
+            step("4", migration("vm4", "a", "b")),
+        ),
+        groups=((StepId("3"), StepId("4")),),
+        digest="d" * 64,
+        snapshot="s" * 64,
+        state=PlanState.PROPOSED,
+        changed_at=NOW,
+    )
+    with SqliteStore(STORE) as store:
+        store.save("platform", {"name": "lab"})
+        DatabasePlanStore(store).add(plan)
+        if state is not PlanState.PROPOSED:
+            change = PlanChange(state=state, at=NOW, detail="a test")
+            assert DatabasePlanStore(store).change(plan.id, change)
+
+
+def json_output(opendrs: RunOpendrs, *words: str) -> Any:  # noqa: ANN401 - JSON
+    answer = opendrs(*words, "--format", "json")
+    assert answer.status == 0, answer.err
+    return json.loads(answer.out)
+
+
+def audit() -> list[tuple[str, dict[str, object]]]:
+    """Return the commands that were recorded, with their arguments."""
+    with SqliteStore(STORE, Access.READ) as store:
+        actions = OperatorStore(store).actions()
+    return [(action.command, dict(action.arguments)) for action in actions]
+
+
+def test_mode_is_observe_until_it_is_set(opendrs: RunOpendrs) -> None:
+    before = json_output(opendrs, "mode", "lab")
+    assert (before["mode"], before["source"]) == ("observe", "configuration")
+    assert not STORE.exists()
+
+    after = json_output(opendrs, "mode", "lab", "automatic")
+
+    assert (after["mode"], after["source"]) == ("automatic", "operator")
+    assert json_output(opendrs, "mode", "lab")["mode"] == "automatic"
+    assert audit() == [("mode", {"mode": "automatic"})]
+
+
+def test_pause_ends_by_resume(opendrs: RunOpendrs) -> None:
+    opendrs("mode", "lab", "automatic")
+
+    paused = json_output(
+        opendrs, "pause", "lab", "--for", "2h", "--because", "an upgrade"
+    )
+
+    assert (paused["mode"], paused["source"]) == ("observe", "pause")
+    assert paused["pause"]["because"] == "an upgrade"
+    assert "after the pause: mode automatic" in opendrs("mode", "lab").out
+    assert json_output(opendrs, "resume", "lab")["mode"] == "automatic"
+    assert [command for command, _ in audit()] == ["mode", "pause", "resume"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--for", "1h", "--until", "2999-01-01"],
+        ["--until", "2020-01-01"],
+        ["--until", "2999-01-01"],
+        ["--for", "0"],
+        ["--for", "nan"],
+        ["--for", "2 years"],
+    ],
+)
+def test_pause_needs_an_end_in_the_future(
+    opendrs: RunOpendrs, options: list[str]
+) -> None:
+    assert opendrs("pause", "lab", *options, "--because", "x").status == 2
+    assert not STORE.exists()
+
+
+def test_plans_are_listed_and_filtered(opendrs: RunOpendrs) -> None:
+    assert opendrs("plans", "lab").out == "lab: no plans\n"
+    add_plan()
+
+    assert [each["id"] for each in json_output(opendrs, "plans", "lab")] == ["k7w2x"]
+    assert json_output(opendrs, "plans", "lab", "--state", "done") == []
+    assert "k7w2x\tproposed\t4" in opendrs("plans", "lab").out
+    shown = opendrs("plans", "lab", "k7w2x")
+    assert "improves the balance: imbalance 0.5 to 0.1" in shown.out
+    assert "vm2: a → b\t1" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("chosen", "steps"),
+    [
+        ([], ["1", "2", "3", "4"]),
+        (["2"], ["1", "2"]),
+        (["1"], ["1"]),
+        (["4"], ["3", "4"]),
+        (["1", "3"], ["1", "3", "4"]),
+    ],
+)
+def test_approval_includes_what_the_chosen_steps_need(
+    opendrs: RunOpendrs, chosen: list[str], steps: list[str]
+) -> None:
+    add_plan()
+    options = [word for each in chosen for word in ("--step", each)]
+
+    approved = json_output(opendrs, "approve", "lab", "k7w2x", *options)
+
+    assert approved["state"] == "approved"
+    assert approved["approval"]["steps"] == steps
+    assert audit() == [
+        ("approve", {"plan": "k7w2x", "steps": steps, "digest": "d" * 64})
+    ]
+
+
+def test_rejection_is_recorded_with_its_cause(opendrs: RunOpendrs) -> None:
+    add_plan()
+
+    rejected = json_output(
+        opendrs, "reject", "lab", "k7w2x", "--because", "vm1 is being tested"
+    )
+
+    assert rejected["state"] == "rejected"
+    assert rejected["detail"].endswith(": vm1 is being tested")
+    assert audit() == [("reject", {"plan": "k7w2x", "because": "vm1 is being tested"})]
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (PlanState.PROPOSED, ["cancel"]),
+        (PlanState.APPROVED, ["approve"]),
+        (PlanState.APPROVED, ["reject", "--because", "x"]),
+        (PlanState.SUPERSEDED, ["approve"]),
+        (PlanState.SUPERSEDED, ["cancel"]),
+    ],
+)
+def test_state_that_does_not_allow_a_command_is_an_error(
+    opendrs: RunOpendrs, state: PlanState, words: list[str]
+) -> None:
+    add_plan(state)
+    name, *options = words
+
+    answer = opendrs(name, "lab", "k7w2x", *options)
+
+    assert answer.status == 2
+    assert f"plan k7w2x: cannot {name} it: it is {state}" in answer.err
+    assert audit() == []
+
+
+def test_expired_plan_cannot_be_approved(opendrs: RunOpendrs) -> None:
+    assert timedelta(seconds=1e-6) < SystemClock().now() - NOW
+    add_plan(lifetime=1e-6)
+
+    answer = opendrs("approve", "lab", "k7w2x")
+
+    assert answer.status == 2
+    assert "it has expired" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["plans", "lab", "other"], 'lab: no plan "other"'),
+        (["approve", "lab", "other"], 'lab: no plan "other"'),
+        (["cancel", "lab", "other"], 'lab: no plan "other"'),
+        (["approve", "lab", "k7w2x", "--step", "9"], "--step 9: plan k7w2x has"),
+        (["mode", "unknown"], "unknown platform"),
+        (["mode", "lab", "eager"], "'eager' is not one of 'observe', 'advise'"),
+        (["pause", "lab", "--for", "1h"], "Missing option '--because'"),
+    ],
+)
+def test_invalid_input_is_an_error_that_changes_nothing(
+    opendrs: RunOpendrs, words: list[str], message: str
+) -> None:
+    add_plan()
+
+    answer = opendrs(*words)
+
+    assert answer.status == 2
+    assert message in answer.err
+    assert audit() == []

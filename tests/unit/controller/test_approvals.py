@@ -1,0 +1,392 @@
+"""Plans of a controller in the modes observe, advise and automatic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from opendrs.config.controller_settings import ControllerSettings, Mode
+from opendrs.controller import execute
+from opendrs.controller.approvals import PlanApprovals, plan_id
+from opendrs.controller.cycle import PolicyDecisionSource
+from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
+from opendrs.controller.modes import MODE_KEY, ModeChange
+from opendrs.controller.protection import BREAKER_KEY
+from opendrs.model import Action, Snapshot, StepId, time_as_text
+from opendrs.policies import Balance
+from opendrs.ports import (
+    Outcome,
+    PlanApproval,
+    PlanChange,
+    PlanRecord,
+    PlanState,
+    StepRecord,
+    TaskId,
+)
+from opendrs.store import DatabasePlanStore, SqliteStore
+from support.builders import NOON, cluster
+from support.simulated_cluster import SHORT_LIMITS, SimulatedCluster, migration, step
+
+LOPSIDED = cluster(
+    nodes={"a": 0.8, "b": 0.0},
+    guests={"one": ("a", 0.2), "two": ("a", 0.2), "three": ("a", 0.2)},
+)
+HOUR = 3600.0
+BREAKER_ENTRY = {"opened_at": time_as_text(NOON), "detail": "3 failed steps"}
+
+
+class AdvisedController:
+    """A controller, and the decisions of an operator about its plans."""
+
+    def __init__(
+        self,
+        store: SqliteStore,
+        origin: Snapshot = LOPSIDED,
+        **settings: Any,  # noqa: ANN401 - those of the controller
+    ) -> None:
+        self.simulation = SimulatedCluster(origin)
+        self.simulation.store = self.store = store
+        self.plans = DatabasePlanStore(store)
+        self.settings = ControllerSettings(**settings)
+        self.alive: Callable[[], None] = lambda: None
+        self.restart()
+
+    def restart(self) -> None:
+        """Let a new process take over: all that is left is the store."""
+        simulation = self.simulation
+        self.approvals = PlanApprovals(
+            self.plans,
+            self.store,
+            simulation.clock,
+            self.settings,
+            simulation.cancellation,
+        )
+        self.controller = Controller(
+            LoopSettings(
+                interval=300,
+                batch_window=10,
+                observe=simulation.simulated_platform.observe,
+                require_alive=self._require_alive,
+            ),
+            simulation.context(),
+            PolicyDecisionSource(Balance(limits=SHORT_LIMITS), self.store),
+            WakeupEvent(),
+            self.approvals,
+        )
+
+    def _require_alive(self) -> None:
+        self.alive()
+
+    def cycle(self) -> int:
+        """Run a cycle; return the number of steps that it started."""
+        before = sum(self.simulation.simulated_platform.starts.values())
+        self.controller.run_once()
+        return sum(self.simulation.simulated_platform.starts.values()) - before
+
+    def states(self) -> list[str]:
+        return [plan.state.value for plan in self.plans.plans()]
+
+    def last(self) -> PlanRecord:
+        return self.plans.plans()[-1]
+
+    def approve(self, plan: PlanRecord, *steps: str, digest: str = "") -> None:
+        now = self.simulation.clock.now()
+        approval = PlanApproval(
+            user="ada",
+            at=now,
+            steps=tuple(map(StepId, steps)) or tuple(each.id for each in plan.steps),
+            digest=digest or plan.digest,
+        )
+        self.decide(plan, PlanState.APPROVED, approval)
+
+    def decide(
+        self, plan: PlanRecord, state: PlanState, approval: PlanApproval | None = None
+    ) -> None:
+        now = self.simulation.clock.now()
+        assert self.plans.change(
+            plan.id, PlanChange(state=state, at=now, approval=approval)
+        )
+
+    def set_mode(self, mode: Mode) -> None:
+        entry = ModeChange(mode=mode, user="ada", at=NOON).entry()
+        self.store.save(MODE_KEY, entry)
+
+
+@pytest.fixture
+def store() -> Iterator[SqliteStore]:
+    with SqliteStore(None) as opened:
+        yield opened
+
+
+def test_observe_starts_and_proposes_nothing(store: SqliteStore) -> None:
+    advised = AdvisedController(store)
+
+    assert advised.cycle() == 0
+    assert advised.plans.plans() == ()
+    assert len(list(store.cycles())) == 1
+
+
+def test_automatic_starts_its_plan_and_records_it(store: SqliteStore) -> None:
+    advised = AdvisedController(store, mode=Mode.AUTOMATIC)
+
+    assert advised.cycle() == 2
+    plan = advised.last()
+    assert plan.state is PlanState.DONE
+    assert plan.approval is not None
+    assert plan.approval.user is None
+    assert store.records_of(plan.run)
+    assert next(store.cycles()).run == plan.run
+
+
+def test_advise_proposes_once_and_starts_what_is_approved(store: SqliteStore) -> None:
+    advised = AdvisedController(store, mode=Mode.ADVISE)
+
+    assert [advised.cycle(), advised.cycle()] == [0, 0]
+    assert advised.states() == ["proposed"]
+    advised.approve(advised.last())
+    assert advised.cycle() == 2
+    assert advised.states() == ["done"]
+
+
+def test_only_the_approved_steps_are_started(store: SqliteStore) -> None:
+    advised = AdvisedController(store, mode=Mode.ADVISE)
+    advised.cycle()
+    plan = advised.last()
+
+    advised.approve(plan, plan.steps[0].id)
+
+    advised.cycle()
+    assert [record.step for record in store.records_of(plan.run)] == [plan.steps[0].id]
+    found = advised.plans.plan(plan.id)
+    assert found is not None
+    assert found.state is PlanState.DONE
+
+
+def test_plan_with_another_digest_is_not_started(store: SqliteStore) -> None:
+    advised = AdvisedController(store, mode=Mode.ADVISE)
+    advised.cycle()
+
+    advised.approve(advised.last(), digest="another")
+
+    assert advised.cycle() == 0
+    assert "failed" in advised.states()
+
+
+def test_proposed_plan_expires_and_is_proposed_again(store: SqliteStore) -> None:
+    advised = AdvisedController(store, mode=Mode.ADVISE, approval_time=HOUR)
+    advised.cycle()
+    advised.simulation.clock.sleep(HOUR)
+
+    advised.cycle()
+
+    assert advised.states() == ["expired", "proposed"]
+
+
+def test_approved_plan_that_waited_too_long_is_not_started(store: SqliteStore) -> None:
+    advised = AdvisedController(store, mode=Mode.ADVISE, approval_time=HOUR)
+    advised.cycle()
+    advised.approve(advised.last())
+    advised.set_mode(Mode.OBSERVE)
+    advised.simulation.clock.sleep(HOUR)
+    advised.set_mode(Mode.ADVISE)
+
+    assert advised.cycle() == 0
+    assert advised.states() == ["expired", "proposed"]
+
+
+def test_declined_steps_are_proposed_again_after_the_time(store: SqliteStore) -> None:
+    advised = AdvisedController(store, mode=Mode.ADVISE, approval_time=HOUR)
+    advised.cycle()
+    advised.decide(advised.last(), PlanState.REJECTED)
+
+    advised.cycle()
+    assert advised.states() == ["rejected"]
+    advised.simulation.clock.sleep(HOUR)
+    advised.cycle()
+    assert advised.states() == ["rejected", "proposed"]
+
+
+def test_plan_that_a_pause_has_cancelled_is_proposed_again(
+    store: SqliteStore,
+) -> None:
+    advised = AdvisedController(store, mode=Mode.ADVISE)
+    advised.cycle()
+    advised.approve(advised.last())
+    started = advised.approvals.next_approved()
+    assert started is not None
+    advised.set_mode(Mode.OBSERVE)
+    report = execute(
+        started.plan,
+        replace(advised.simulation.context(), stop_reason=started.stop_reason),
+        run=started.run,
+    )
+    started.ended(report)
+    assert advised.states() == ["cancelled"]
+    advised.set_mode(Mode.ADVISE)
+
+    advised.cycle()
+
+    assert advised.states().count("proposed") == 1
+
+
+def test_other_decision_supersedes_the_proposed_plan(store: SqliteStore) -> None:
+    advised = AdvisedController(store, mode=Mode.ADVISE)
+    advised.cycle()
+    (first, *_) = advised.last().steps
+    advised.simulation.simulated_platform.start(first.action)
+    advised.simulation.clock.sleep(HOUR / 2)
+
+    advised.cycle()
+
+    assert advised.states()[0] == "superseded"
+
+
+def test_approved_step_that_no_longer_fits_fails_the_plan(store: SqliteStore) -> None:
+    advised = AdvisedController(store, mode=Mode.ADVISE)
+    advised.cycle()
+    plan = advised.last()
+    advised.simulation.simulated_platform.start(plan.steps[0].action)
+    advised.simulation.clock.sleep(HOUR / 2)
+    advised.approve(plan, plan.steps[0].id)
+
+    starts = advised.cycle()
+
+    found = advised.plans.plan(plan.id)
+    assert found is not None
+    assert (starts, found.state) == (0, PlanState.FAILED)
+    (record,) = store.records_of(plan.run)
+    assert record.outcome is Outcome.REJECTED
+    assert record.detail in found.detail
+
+
+def test_guest_that_needs_approval_does_not_block_the_others(
+    store: SqliteStore,
+) -> None:
+    reference = AdvisedController(store, LOPSIDED, mode=Mode.ADVISE)
+    reference.cycle()
+    moved = [each.action.guest for each in reference.last().steps]  # type: ignore[union-attr]
+    reference.decide(reference.last(), PlanState.REJECTED)
+    tagged = replace(LOPSIDED.guests[moved[0]], tags=frozenset({"prod"}))
+    origin = replace(LOPSIDED, guests={**LOPSIDED.guests, moved[0]: tagged})
+
+    advised = AdvisedController(
+        store, origin, mode=Mode.AUTOMATIC, advise_tags=("prod",)
+    )
+    started = advised.cycle()
+
+    assert started == len(moved) - 1
+    assert advised.simulation.node_of(moved[0]) == "a"
+    assert "done" in advised.states()
+
+
+def test_plans_wait_for_approval_while_the_breaker_is_open(
+    store: SqliteStore,
+) -> None:
+    advised = AdvisedController(store, mode=Mode.AUTOMATIC)
+    store.save(BREAKER_KEY, BREAKER_ENTRY)
+
+    assert advised.cycle() == 0
+    assert advised.states() == ["proposed"]
+    advised.approve(advised.last())
+    assert advised.cycle() == 2
+
+
+def test_breaker_stops_a_plan_that_no_operator_has_approved(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    advised = AdvisedController(store, mode=Mode.AUTOMATIC)
+    platform = advised.simulation.simulated_platform
+    start = platform.start
+
+    def start_and_open(action: Action) -> TaskId:
+        store.save(BREAKER_KEY, BREAKER_ENTRY)
+        return start(action)
+
+    monkeypatch.setattr(platform, "start", start_and_open)
+
+    assert advised.cycle() == 1
+    plan = advised.last()
+    assert plan.state is PlanState.CANCELLED
+    assert "circuit breaker" in plan.detail
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "state"),
+    [
+        ([Outcome.DONE, Outcome.DONE], PlanState.DONE),
+        ([Outcome.DONE, Outcome.FAILED], PlanState.FAILED),
+        ([Outcome.DONE], PlanState.FAILED),
+        ([], PlanState.FAILED),
+    ],
+)
+def test_interrupted_plan_is_settled_from_its_step_records(
+    store: SqliteStore, outcomes: list[Outcome], state: PlanState
+) -> None:
+    advised = AdvisedController(store)
+    steps = tuple(step(str(n), migration(f"vm{n}", "a", "b")) for n in (1, 2))
+    approval = PlanApproval(
+        user=None, at=NOON, steps=tuple(each.id for each in steps), digest="d"
+    )
+    plan = PlanRecord(
+        id="a",
+        run="run a",
+        created_at=NOON,
+        lifetime=HOUR,
+        policy="balance",
+        reason="improves-balance",
+        reason_detail="",
+        steps=steps,
+        groups=(),
+        digest="d",
+        snapshot="s",
+        state=PlanState.APPROVED,
+        changed_at=NOON,
+        approval=approval,
+    )
+    advised.plans.add(plan)
+    advised.plans.change("a", PlanChange(state=PlanState.RUNNING, at=NOON))
+    for each, outcome in zip(steps, outcomes, strict=False):
+        store.write(
+            StepRecord(
+                run="run a",
+                step=each.id,
+                action=each.action,
+                intended_at=NOON,
+                ended_at=NOON + timedelta(seconds=1),
+                outcome=outcome,
+            )
+        )
+
+    advised.cycle()
+
+    found = advised.plans.plan("a")
+    assert found is not None
+    assert found.state is state
+
+
+def test_loop_starts_an_approved_plan_between_two_cycles(store: SqliteStore) -> None:
+    advised = AdvisedController(store, mode=Mode.ADVISE)
+
+    def act() -> None:
+        if advised.simulation.elapsed > 250:
+            advised.simulation.cancellation.cancel()
+        elif advised.simulation.elapsed > 100 and advised.states() == ["proposed"]:
+            advised.approve(advised.last())
+
+    advised.alive = act
+
+    advised.controller.run_forever()
+
+    assert advised.states() == ["done"]
+    assert len(list(store.cycles())) == 1
+
+
+def test_ids_are_short_and_differ() -> None:
+    names = {plan_id("run", attempt) for attempt in range(100)}
+
+    assert len(names) == 100
+    assert {len(name) for name in names} == {5}

@@ -1,0 +1,164 @@
+"""Mode that applies to a plan, and the steps that need no approval."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from opendrs.config.controller_settings import ControllerSettings, Mode
+from opendrs.controller.modes import (
+    MODE_KEY,
+    PAUSE_KEY,
+    Entries,
+    ModeChange,
+    ModeSource,
+    Pause,
+    effective_mode,
+    unattended_steps,
+    with_prerequisites,
+)
+from opendrs.controller.protection import BREAKER_KEY
+from opendrs.errors import StoreError
+from opendrs.model import NodeId, PowerOff, StepId
+from opendrs.policies import DecisionReason
+from support.builders import NOON, cluster, guest
+from support.simulated_cluster import migration, step
+
+OBSERVE, ADVISE, AUTOMATIC = Mode.OBSERVE, Mode.ADVISE, Mode.AUTOMATIC
+REPAIR = DecisionReason.REPAIRS_RULES.value
+BALANCE = DecisionReason.IMPROVES_BALANCE.value
+
+
+def mode_entry(mode: Mode) -> Entries:
+    return {MODE_KEY: ModeChange(mode=mode, user="ada", at=NOON).entry()}
+
+
+def pause_entry(minutes: int) -> Entries:
+    until = NOON + timedelta(minutes=minutes)
+    return {PAUSE_KEY: Pause(until=until, because="x", user="ada", at=NOON).entry()}
+
+
+BREAKER: Entries = {BREAKER_KEY: {}}
+
+
+@pytest.mark.parametrize(
+    ("settings", "entries", "reason", "mode", "source"),
+    [
+        ({}, {}, BALANCE, OBSERVE, "configuration"),
+        ({"mode": AUTOMATIC}, {}, BALANCE, AUTOMATIC, "configuration"),
+        ({"mode": AUTOMATIC}, mode_entry(OBSERVE), BALANCE, OBSERVE, "operator"),
+        ({}, mode_entry(AUTOMATIC), BALANCE, AUTOMATIC, "operator"),
+        (
+            {"mode": AUTOMATIC, "policy_modes": {"balance": ADVISE}},
+            {},
+            BALANCE,
+            ADVISE,
+            "policy",
+        ),
+        (
+            {"mode": AUTOMATIC, "policy_modes": {"optimize": ADVISE}},
+            {},
+            BALANCE,
+            AUTOMATIC,
+            "configuration",
+        ),
+        (
+            {"mode": OBSERVE, "policy_modes": {"balance": AUTOMATIC}},
+            {},
+            BALANCE,
+            OBSERVE,
+            "configuration",
+        ),
+        ({"mode": ADVISE, "repair": AUTOMATIC}, {}, REPAIR, AUTOMATIC, "repair"),
+        ({"mode": ADVISE, "repair": AUTOMATIC}, {}, BALANCE, ADVISE, "configuration"),
+        ({"mode": ADVISE}, {}, REPAIR, ADVISE, "configuration"),
+        ({"mode": OBSERVE, "repair": AUTOMATIC}, {}, REPAIR, OBSERVE, "configuration"),
+        ({"mode": AUTOMATIC}, {}, REPAIR, AUTOMATIC, "configuration"),
+        ({"mode": AUTOMATIC}, BREAKER, BALANCE, ADVISE, "breaker"),
+        ({"mode": ADVISE, "repair": AUTOMATIC}, BREAKER, REPAIR, ADVISE, "breaker"),
+        ({"mode": OBSERVE}, BREAKER, BALANCE, OBSERVE, "configuration"),
+        ({"mode": AUTOMATIC}, pause_entry(1), REPAIR, OBSERVE, "pause"),
+        ({"mode": AUTOMATIC}, pause_entry(0), BALANCE, AUTOMATIC, "configuration"),
+    ],
+)
+def test_effective_mode(
+    settings: dict[str, Any], entries: Entries, reason: str, mode: Mode, source: str
+) -> None:
+    found = effective_mode(
+        ControllerSettings(**settings), entries, NOON, policy="balance", reason=reason
+    )
+
+    assert (found.mode, found.source) == (mode, ModeSource(source))
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {MODE_KEY: {}},
+        {MODE_KEY: {"mode": "eager", "user": "ada", "at": NOON.isoformat()}},
+        {PAUSE_KEY: {"until": 5}},
+        {PAUSE_KEY: {"until": "soon", "because": "", "user": "", "at": ""}},
+    ],
+)
+def test_damaged_entries_are_errors(entries: Entries) -> None:
+    with pytest.raises(StoreError):
+        effective_mode(ControllerSettings(), entries, NOON, policy="balance")
+
+
+PLAN = (
+    step("1", migration("db", "a", "b")),
+    step("2", migration("web", "a", "b"), "1"),
+    step("3", migration("cache", "a", "b")),
+    step("4", migration("mail", "a", "b")),
+    step("5", PowerOff(NodeId("a")), "1", "2", "3", "4"),
+)
+PLAIN = cluster(
+    {"a": 0.5, "b": 0.1},
+    dict.fromkeys(("db", "web", "cache", "mail"), ("a", 0.1)),
+)
+TAGGED = guest("db", "a", 0.1, tags=frozenset({"prod"}))
+SNAPSHOT = replace(PLAIN, guests={**PLAIN.guests, TAGGED.id: TAGGED})
+
+
+def ids(*names: str) -> tuple[StepId, ...]:
+    return tuple(StepId(name) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("settings", "groups", "expected"),
+    [
+        ({}, (), ("1", "2", "3", "4", "5")),
+        ({"advise_tags": ("prod",)}, (), ("3", "4")),
+        ({"advise_tags": ("test",)}, (), ("1", "2", "3", "4", "5")),
+        ({"advise_guests": ("mail",)}, (), ("1", "2", "3")),
+        ({"advise_guests": ("mail",)}, (ids("3", "4"),), ("1", "2")),
+    ],
+)
+def test_steps_of_chosen_guests_need_approval(
+    settings: dict[str, Any],
+    groups: tuple[tuple[StepId, ...], ...],
+    expected: tuple[str, ...],
+) -> None:
+    unattended = unattended_steps(
+        PLAN, groups, SNAPSHOT, ControllerSettings(**settings)
+    )
+
+    assert tuple(each.id for each in unattended) == expected
+
+
+@pytest.mark.parametrize(
+    ("chosen", "groups", "expected"),
+    [
+        ("3", (), ("3",)),
+        ("2", (), ("1", "2")),
+        ("2", (ids("1", "4"),), ("1", "2", "4")),
+        ("5", (), ("1", "2", "3", "4", "5")),
+    ],
+)
+def test_chosen_steps_include_what_they_depend_on(
+    chosen: str, groups: tuple[tuple[StepId, ...], ...], expected: tuple[str, ...]
+) -> None:
+    assert with_prerequisites(PLAN, groups, ids(chosen)) == expected
