@@ -18,6 +18,7 @@ from opendrs.model.plan import (
     LiveMigration,
     PowerOff,
     PowerOn,
+    Relocation,
     Step,
 )
 
@@ -36,6 +37,7 @@ _DECODING_ERRORS = (  # raised for values of a wrong type, or too large
 ACTION_KINDS: dict[type[Action], str] = {
     LiveMigration: "live-migration",
     ColdMigration: "cold-migration",
+    Relocation: "relocation",
     PowerOn: "power-on",
     PowerOff: "power-off",
 }

@@ -24,6 +24,7 @@ from opendrs.model import (
     PowerOff,
     PowerOn,
     Pressure,
+    Relocation,
     Snapshot,
     Usage,
 )
@@ -138,7 +139,7 @@ class Datacenter:
         if running is None or not running.is_running:
             return
         running.end(TaskState.FAILED, detail)
-        if isinstance(action, LiveMigration | ColdMigration):
+        if not isinstance(action, PowerOn | PowerOff):
             guest = self._guests[action.guest]
             self._guests[guest.id] = replace(guest, migrating_to=None)
 
@@ -235,7 +236,7 @@ class Datacenter:
 
     def _begin(self, action: Action) -> None:
         memory, behavior = None, None
-        if isinstance(action, LiveMigration | ColdMigration):
+        if not isinstance(action, PowerOn | PowerOff):
             guest = replace(self._guests[action.guest], migrating_to=action.target)
             self._guests[guest.id] = guest
             memory, behavior = guest.usage.memory, self._behaviors[guest.id]
@@ -261,7 +262,7 @@ class Datacenter:
 
     def _migrations(self) -> Iterator[tuple[Migration, RunningAction]]:
         for running in self._running_actions():
-            if isinstance(running.action, LiveMigration | ColdMigration):
+            if not isinstance(running.action, PowerOn | PowerOff):
                 yield running.action, running
 
     def _actions_on(self, node: NodeId) -> tuple[RunningAction, ...]:
@@ -328,7 +329,7 @@ def operation_for(
         return FixedDuration(POWER_ON_TIME)
     if isinstance(action, PowerOff):
         return FixedDuration(POWER_OFF_TIME)
-    if isinstance(action, ColdMigration) or behavior is None:
+    if not isinstance(action, LiveMigration) or behavior is None:
         return FixedDuration(RESTART_TIME)
     size = DEFAULT_MEMORY if memory is None else memory
     return PreCopy(size, behavior.dirty_rate, size * behavior.working_set)
@@ -357,8 +358,10 @@ def _check_migration(migration: Migration, guest: Guest | None) -> None:
         raise PlatformError(f"{migration.guest} is not on {migration.source}")
     if guest.migrating_to is not None:
         raise PlatformError(f"{guest.id} is already being migrated")
-    if guest.state is not GuestState.RUNNING:
-        raise PlatformError(f"{guest.id} is not running: its state is {guest.state}")
+    is_relocation = isinstance(migration, Relocation)
+    expected = GuestState.STOPPED if is_relocation else GuestState.RUNNING
+    if guest.state is not expected:
+        raise PlatformError(f"{guest.id} is not {expected}: its state is {guest.state}")
     requires_cold = (
         isinstance(migration, LiveMigration)
         and guest.effective_mobility is Mobility.COLD

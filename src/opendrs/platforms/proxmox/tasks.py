@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from opendrs.errors import PlatformError
-from opendrs.model import Action, ColdMigration, GuestId, LiveMigration, NodeId
+from opendrs.model import GuestId, Migration, NodeId
 from opendrs.platforms.proxmox.responses import LogRow, TaskRow
 from opendrs.ports import TaskId
 
@@ -96,9 +96,7 @@ class ProxmoxTask:
     target: NodeId
 
     @classmethod
-    def from_action(
-        cls, action: LiveMigration | ColdMigration, kind: str, vmid: int
-    ) -> ProxmoxTask:
+    def from_action(cls, action: Migration, kind: str, vmid: int) -> ProxmoxTask:
         """Return the task of *action* for the guest with the number *vmid*."""
         return cls(action.guest, kind, vmid, action.source, action.target)
 
@@ -135,11 +133,6 @@ class ProxmoxTask:
 def service_id(kind: str, vmid: int) -> str:
     """Return the id in the HA manager of a guest of *kind* `qemu` or `lxc`."""
     return f"{'ct' if kind == 'lxc' else 'vm'}:{vmid}"
-
-
-def require_migration(action: Action) -> LiveMigration | ColdMigration | None:
-    """Return *action* if it is a migration; otherwise None."""
-    return action if isinstance(action, LiveMigration | ColdMigration) else None
 
 
 def is_running(task: TaskRow) -> bool:
