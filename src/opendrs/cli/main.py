@@ -42,6 +42,8 @@ COMMANDS = {
     "plan": "Plan migrations and show the reasons; change nothing.",
     "compare": "Compare the plans of all policies.",
     "apply": "Plan, ask for confirmation, and execute the plan.",
+    "drain": "Move all guests off a node, and keep it empty.",
+    "undrain": "Let a drained node receive guests again.",
     "agent": "Run the agent of one host.",
     "run": "Run the controller: plan and migrate in cycles until stopped.",
     "replay": "Repeat recorded decisions and compare them.",

@@ -76,11 +76,26 @@ def recorded_cycles(name: str, settings: Settings) -> tuple[CycleRecord, ...]:
         StoreError: The store cannot be read.
     """
     settings.connection(name)
+    with open_recorded_store(name, settings) as store:
+        return () if store is None else store.cycles()
+
+
+@contextmanager
+def open_recorded_store(
+    name: str, settings: Settings
+) -> Iterator[SqliteStore | PostgresqlStore | None]:
+    """Yield the store of the platform *name* for reading; None if there is none.
+
+    Raises:
+        ConfigurationError: The store belongs to another platform.
+        StoreError: The store cannot be read.
+    """
     if not _may_exist(settings, name):
-        return ()
+        yield None
+        return
     with _database(settings, name, Access.READ) as store:
         store_owner(store, name)
-        return store.cycles()
+        yield store
 
 
 def _may_exist(settings: Settings, name: str) -> bool:

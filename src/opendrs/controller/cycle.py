@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 from uuid import uuid4
 
+from opendrs.controller.drained_nodes import with_drained_nodes
 from opendrs.controller.execution_context import ExecutionContext, ExecutionObserver
 from opendrs.controller.executor import ExecutionReport, execute
 from opendrs.controller.history import (
@@ -40,14 +41,16 @@ def enrich_snapshot(
 
     Added are the times of recent migrations and power-ons, the capacity of nodes
     that are powered off, and migrations that may be running without being visible.
-    Nodes that recently failed to power on or off are excluded.
+    Nodes that recently failed to power on or off are excluded. Nodes that an operator
+    drains are in maintenance.
 
     Raises:
         StoreError: The store cannot be read.
     """
     recent = recent_actions(store, policy.limits, snapshot.taken_at)
     counted = add_open_migrations(fill_known_nodes(snapshot, store), store)
-    return add_recent_actions(exclude_failed_power_nodes(counted, store), recent)
+    reliable = exclude_failed_power_nodes(counted, store)
+    return add_recent_actions(with_drained_nodes(reliable, store), recent)
 
 
 def forget_ended_migrations(
@@ -69,11 +72,13 @@ class Evaluation(Generic[MemoryT]):
         memory: Memory of the policy before the decision.
         decision: The decision.
         search: Portions of a search that a time limit has ended; empty without one.
+        policy: The policy that decided; None for that of the decision source.
     """
 
     memory: MemoryT
     decision: Decision[MemoryT]
     search: tuple[Portion, ...] = ()
+    policy: Policy[Any] | None = None
 
 
 def evaluate(
@@ -263,12 +268,13 @@ def _decide(
     forget_ended_migrations(observed, execution.store, execution.platform)
     snapshot = enrich_snapshot(observed, source.policy, execution.store)
     evaluation = source.evaluate(snapshot)
+    policy = evaluation.policy or source.policy
     decided_at = execution.clock.now()
     decided = RecordedDecision(
         run=f"{context.command} {decided_at:%Y-%m-%dT%H:%M:%S.%fZ} {uuid4().hex[:8]}",
         recovered=recovered,
         snapshot=snapshot,
-        policy=source.policy,
+        policy=policy,
         decision=evaluation.decision,
     )
     execution.store.record_cycle(
@@ -276,7 +282,7 @@ def _decide(
             decided.run,
             decided_at,
             snapshot,
-            policy=source.policy,
+            policy=policy,
             memory=evaluation.memory,
             decision=evaluation.decision,
             search=evaluation.search,
@@ -301,4 +307,6 @@ def _execute(
     if not plan.steps:
         return ExecutionReport()
     with context.observer.running_steps() as observer:
-        return execute(plan, replace(execution, observer=observer), run=decided.run)
+        limits = decided.policy.limits
+        steps = replace(execution, observer=observer, limits=limits)
+        return execute(plan, steps, run=decided.run)

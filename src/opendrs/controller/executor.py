@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from opendrs.controller.clock import ExponentialBackoff
+from opendrs.controller.drained_nodes import with_drained_nodes
 from opendrs.controller.execution_context import ExecutionContext
 from opendrs.controller.history import add_recent_actions, recent_actions
 from opendrs.controller.in_flight import OpenMigrations
@@ -283,6 +284,7 @@ class _PlanExecution:
         reliable = exclude_nodes(
             self._open_migrations.add_to(snapshot), self._power_failures
         )
+        reliable = with_drained_nodes(reliable, self._context.store)
         return add_recent_actions(reliable, self._recent_actions)
 
     def _process_ready(self, snapshot: Snapshot) -> None:

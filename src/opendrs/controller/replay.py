@@ -15,7 +15,7 @@ from opendrs.controller.serialization import plain, plan_document
 from opendrs.errors import ConfigurationError, StoreError
 from opendrs.model import Limits, Snapshot
 from opendrs.optimizer import Portion
-from opendrs.policies import Decision, Policy
+from opendrs.policies import Decision, Drain, Policy, Return
 from opendrs.policies.consolidation import Consolidate
 from opendrs.policies.optimize import Optimize
 from opendrs.ports import CycleRecord
@@ -74,6 +74,9 @@ def _policy(name: str, settings: Mapping[str, Any]) -> Policy[Any]:
     limits = TableBinder(Limits, _without_none(values.pop("limits")))
     if limits.value is None:
         raise ValueError(f"limits: {limits.diagnostics[0]}")
+    for policy in (Drain, Return):
+        if name == policy.name:
+            return policy(limits=limits.value)
     return build_policy(name, values, limits.value)
 
 

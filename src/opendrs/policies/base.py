@@ -52,6 +52,12 @@ class DecisionReason(StrEnum):
     """The plan repairs violated rules."""
     VACATES_NODES = "vacates-nodes"
     """The plan moves all guests off some nodes."""
+    DRAINS_NODES = "drains-nodes"
+    """The plan moves guests off nodes in maintenance."""
+    NODES_EMPTY = "nodes-empty"
+    """Every node in maintenance is empty."""
+    RETURNS_GUESTS = "returns-guests"
+    """The plan returns guests to the node that they were drained from."""
 
 
 _REASON_TEXTS = {
@@ -71,6 +77,9 @@ _REASON_TEXTS = {
     DecisionReason.RELIEVES_PRESSURE: "relieves a starved guest",
     DecisionReason.REPAIRS_RULES: "repairs violated rules",
     DecisionReason.VACATES_NODES: "moves all guests off some nodes",
+    DecisionReason.DRAINS_NODES: "drains nodes in maintenance",
+    DecisionReason.NODES_EMPTY: "every node in maintenance is empty",
+    DecisionReason.RETURNS_GUESTS: "returns guests to a node that was drained",
 }
 
 
