@@ -16,6 +16,7 @@ import tomli_w
 
 from integration.libvirt_lab import eventually
 from opendrs.model import GIB, GuestId, GuestState, Snapshot
+from opendrs.simulation import datacenter
 from support import external_cluster
 from support.builders import cluster
 from support.external_cluster import AFTER, BEFORE, CallMoment, ExternalCluster
@@ -77,7 +78,9 @@ class DrainLab:
             check=False,
         )
         assert "Traceback" not in found.stderr, found.stderr
-        return found.returncode, json.loads(found.stdout or found.stderr.splitlines()[-1])
+        return found.returncode, json.loads(
+            found.stdout or found.stderr.splitlines()[-1]
+        )
 
     def log(self, name: str = "log") -> str:
         return (self._place / name).read_text()
@@ -102,7 +105,8 @@ class DrainLab:
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> Iterator[DrainLab]:
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DrainLab]:
+    monkeypatch.setattr(datacenter, "RESTART_TIME", 0.5)
     with ExternalCluster(initial_cluster(), tmp_path / "cluster", SPEED) as cluster:
         found = DrainLab(tmp_path, cluster)
         yield found
