@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
 from opendrs.cli.apply_cycle import FAILURE, INCOMPLETE
 from opendrs.cli.console import console, print_json
+from opendrs.cli.drain_requests import (
+    preview_drain,
+    read_drained_nodes,
+    start_drain,
+)
 from opendrs.cli.drain_tables import (
     DrainPreview,
     drained_documents,
@@ -25,14 +29,15 @@ from opendrs.cli.maintenance_cycles import (
     run_maintenance,
     wait_until,
 )
-from opendrs.cli.options import JSON, config_option, format_option
-from opendrs.cli.output import record_document
-from opendrs.cli.platform_store import (
-    enrich_from_store,
-    open_operator_store,
-    open_recorded_store,
-    operator_action,
+from opendrs.cli.options import (
+    JSON,
+    QuantityRange,
+    config_option,
+    format_option,
 )
+from opendrs.cli.output import record_document
+from opendrs.cli.rolling import RollingTask
+from opendrs.cli.rolling_command import RollingRequest, roll
 from opendrs.cli.sources import (
     ClusterSource,
     load_settings,
@@ -42,17 +47,9 @@ from opendrs.cli.sources import (
 )
 from opendrs.cli.wiring import configured_policy
 from opendrs.config.settings import Settings
-from opendrs.controller.drained_nodes import (
-    RETURN_PREFIX,
-    DrainedNode,
-    drained_nodes,
-    in_maintenance,
-)
-from opendrs.controller.maintenance import maintenance_limits
-from opendrs.errors import ConfigurationError, DiagnosticCode, UnknownNodeError
-from opendrs.escapes import repr_value
-from opendrs.model import NodeId, NodeState, Snapshot
-from opendrs.policies import Drain, Policy, guests_on
+from opendrs.errors import ConfigurationError, DiagnosticCode
+from opendrs.model import TIME, NodeId
+from opendrs.policies import guests_on
 from opendrs.ports import Outcome
 
 _FAILURES = (Outcome.FAILED, Outcome.LOST, Outcome.ABORTED)
@@ -68,6 +65,40 @@ _FAILURES = (Outcome.FAILED, Outcome.LOST, Outcome.ABORTED)
     is_flag=True,
     help="If a controller runs on the platform: wait until it has emptied the node.",
 )
+@click.option(
+    "--for",
+    "purpose",
+    type=click.Choice(["updates"]),
+    help="Rolling maintenance: drain one node after the other, run the hook, undrain.",
+)
+@click.option("--nodes", metavar="A,B", help="With --for: only these nodes, in order.")
+@click.option(
+    "--hook",
+    metavar="COMMAND",
+    help="With --for: program and arguments, run without a shell for each node when it "
+    "is empty. The name of the node is added as the last argument.",
+)
+@click.option(
+    "--hook-timeout",
+    type=QuantityRange(TIME, 1, 86400),
+    default=3600.0,
+    metavar="SECONDS",
+    help="With --for: duration after which the hook is killed (default 1 h).",
+)
+@click.option(
+    "--online-timeout",
+    type=QuantityRange(TIME, 1, 86400),
+    default=1800.0,
+    metavar="SECONDS",
+    help="With --for: duration in which the node must be online after the hook "
+    "(default 30 min).",
+)
+@click.option(
+    "--discard",
+    is_flag=True,
+    help="With --for: forget rolling maintenance that has stopped. Nodes that it has "
+    "drained stay drained.",
+)
 @config_option
 @format_option
 def command(  # noqa: PLR0913 - one for each option
@@ -77,6 +108,12 @@ def command(  # noqa: PLR0913 - one for each option
     because: str,
     yes: bool,
     wait: bool,
+    purpose: str | None,
+    nodes: str | None,
+    hook: str | None,
+    hook_timeout: float,
+    online_timeout: float,
+    discard: bool,
     config: Path | None,
     output_format: str,
 ) -> int:
@@ -93,10 +130,17 @@ def command(  # noqa: PLR0913 - one for each option
 
     Without NODE, lists the nodes that are drained or in maintenance on the platform.
 
+    With --for updates it takes one node after the other: drain it, run the hook, wait
+    until the node is online, and undrain it with its guests. Before it starts, it
+    checks for each node that the others can take its guests. If something fails, it
+    stops and says why. The same command continues, also after a crash; the hook must
+    therefore tolerate to be repeated.
+
     \b
       opendrs drain lab n1 --because 'new memory'
       opendrs drain lab n1 --yes --wait
       opendrs drain lab                     which nodes are drained
+      opendrs drain lab --for updates --hook '/usr/local/sbin/update-node --reboot'
 
     Exit status: 0 the node is empty, or a controller empties it; 1 you declined, or
     guests remain; 3 some steps failed.
@@ -105,16 +149,8 @@ def command(  # noqa: PLR0913 - one for each option
     settings.connection(platform)
     source = open_source(platform, settings)
     require_writable(source.platform)
-    if node is None:
-        return _list_nodes(source, settings, output_format)
     policy = configured_policy(settings)
-    preview = preview_drain(source, settings, policy, NodeId(node))
     is_table = output_format != JSON
-    if is_table:
-        print_preview(console(), preview)
-    if not yes and not _confirm(f"Drain {node}?", output_format):
-        return INCOMPLETE
-    start_drain(source, settings, NodeId(node), because)
     task = MaintenanceTask(
         command="drain",
         source=source,
@@ -122,82 +158,35 @@ def command(  # noqa: PLR0913 - one for each option
         policy=policy,
         shows_progress=is_table,
     )
+    if purpose is not None:
+        if node is not None:
+            raise click.UsageError("--for takes its nodes from --nodes")
+        return roll(
+            RollingTask(
+                maintenance=task,
+                hook_timeout=hook_timeout,
+                online_timeout=online_timeout,
+            ),
+            RollingRequest(nodes=nodes, hook=hook, discard=discard),
+            lambda: yes or confirm("Start?", output_format),
+        )
+    if nodes or hook or discard:
+        raise click.UsageError("--nodes, --hook and --discard need --for updates")
+    if node is None:
+        return _list_nodes(source, settings, output_format)
+    preview = preview_drain(source, settings, policy, NodeId(node))
+    if is_table:
+        print_preview(console(), preview)
+    if not yes and not confirm(f"Drain {node}?", output_format):
+        return INCOMPLETE
+    start_drain(source, settings, NodeId(node), because)
     result = run_maintenance(task)
     if result is None:
         return _follow_controller(task, preview, wait=wait)
     return _report(task, preview, result)
 
 
-def preview_drain(
-    source: ClusterSource, settings: Settings, policy: Policy[Any], node: NodeId
-) -> DrainPreview:
-    """Return what a drain of *node* would do now.
-
-    Raises:
-        UnknownNodeError: There is no such node.
-        ConfigurationError: The node is excluded, or it does not respond.
-        PlatformError: The cluster cannot be observed.
-        StoreError: The store cannot be read.
-    """
-    snapshot = enrich_from_store(observe(source), policy, source, settings)
-    require_drainable(node, snapshot)
-    drained = in_maintenance(snapshot, node)
-    decision = Drain(limits=maintenance_limits(policy.limits)).decide(drained, None)
-    return DrainPreview(node, drained, decision)
-
-
-def require_drainable(node: NodeId, snapshot: Snapshot) -> None:
-    """Check that *node* exists, responds and is not excluded.
-
-    Raises:
-        UnknownNodeError: There is no such node.
-        ConfigurationError: The node is excluded, or it does not respond.
-    """
-    if node not in snapshot.nodes:
-        known = ", ".join(sorted(snapshot.nodes))
-        raise UnknownNodeError(f"{repr_value(node)}: no such node (nodes: {known})")
-    state = snapshot.nodes[node].state
-    if state not in (NodeState.ONLINE, NodeState.MAINTENANCE):
-        raise ConfigurationError(
-            f"{node}: expected an online node, got state {state}",
-            code=DiagnosticCode.INCONSISTENT,
-        )
-
-
-def start_drain(
-    source: ClusterSource, settings: Settings, node: NodeId, because: str
-) -> None:
-    """Record that *node* is drained, from now or since an earlier command.
-
-    Raises:
-        StoreError: The store cannot be written.
-    """
-    name = source.platform.name
-    known = {each.node: each for each in read_drained_nodes(name, settings)}
-    action = operator_action(source.clock, "drain", {"node": node, "because": because})
-    former = known.get(node)
-    drained = DrainedNode(
-        node=node,
-        since=action.at if former is None else former.since,
-        user=action.user,
-        because=because or ("" if former is None else former.because),
-    )
-    entries = {drained.key: drained.entry, f"{RETURN_PREFIX}{node}": None}
-    with open_operator_store(name, settings) as store:
-        store.change(action, entries)
-
-
-def read_drained_nodes(platform: str, settings: Settings) -> tuple[DrainedNode, ...]:
-    """Return the nodes of *platform* that operators drain.
-
-    Raises:
-        StoreError: The store cannot be read.
-    """
-    with open_recorded_store(platform, settings) as store:
-        return () if store is None else drained_nodes(store)
-
-
-def _confirm(question: str, output_format: str) -> bool:
+def confirm(question: str, output_format: str) -> bool:
     """Return the answer of the operator.
 
     Raises:

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from opendrs.cli.console import console, printable
-from opendrs.cli.drain import (
+from opendrs.cli.drain_requests import (
+    end_drain,
     preview_drain,
     read_drained_nodes,
     require_drainable,
@@ -25,7 +26,6 @@ from opendrs.cli.platform_store import (
     operator_action,
 )
 from opendrs.cli.sources import observe
-from opendrs.cli.undrain import end_drain
 from opendrs.config.settings import Settings, default_store_path
 from opendrs.controller.drained_nodes import guest_returns
 from opendrs.controller.rolling import (
@@ -163,14 +163,10 @@ def _drain(task: RollingTask, state: RollingUpdate, lock: int) -> None:
     del lock
     node, maintenance = state.nodes[0], task.maintenance
     start_drain(maintenance.source, task.settings, node, COMMAND)
-    preview = preview_drain(
-        maintenance.source, task.settings, maintenance.policy, node
-    )
+    preview = preview_drain(maintenance.source, task.settings, maintenance.policy, node)
     if run_maintenance(maintenance) is None:
         expected = frozenset(preview.remaining)
-        wait_until(
-            maintenance, node, lambda now: guests_on(now, {node}) <= expected
-        )
+        wait_until(maintenance, node, lambda now: guests_on(now, {node}) <= expected)
     left = guests_on(observe(maintenance.source), {node})
     if left:
         raise RollingStoppedError(f"not empty: {format_list(sorted(left))}")
@@ -224,9 +220,9 @@ def _unhealthy(node: NodeId, snapshot: Snapshot) -> str | None:
 def _return(task: RollingTask, state: RollingUpdate, lock: int) -> None:
     del lock
     node, maintenance = state.nodes[0], task.maintenance
-    drained = {each.node: each for each in read_drained_nodes(task.platform, task.settings)}
-    if node in drained:
-        end_drain(maintenance.source, task.settings, drained[node], bring_back=True)
+    for drained in read_drained_nodes(task.platform, task.settings):
+        if drained.node == node:
+            end_drain(maintenance.source, task.settings, drained, bring_back=True)
     result = run_maintenance(maintenance)
     if result is None:
         while not _has_returned(task, node):

@@ -8,7 +8,7 @@ import click
 
 from opendrs.cli.apply_cycle import FAILURE
 from opendrs.cli.console import console, print_json
-from opendrs.cli.drain import read_drained_nodes
+from opendrs.cli.drain_requests import end_drain, read_drained_nodes
 from opendrs.cli.maintenance_cycles import (
     MaintenanceResult,
     MaintenanceTask,
@@ -16,16 +16,8 @@ from opendrs.cli.maintenance_cycles import (
 )
 from opendrs.cli.options import JSON, config_option, format_option
 from opendrs.cli.output import record_document
-from opendrs.cli.platform_store import open_operator_store, operator_action
-from opendrs.cli.sources import (
-    ClusterSource,
-    load_settings,
-    open_source,
-    require_writable,
-)
+from opendrs.cli.sources import load_settings, open_source, require_writable
 from opendrs.cli.wiring import configured_policy
-from opendrs.config.settings import Settings
-from opendrs.controller.drained_nodes import DrainedNode, GuestReturn
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.escapes import repr_value
 from opendrs.model import format_count
@@ -88,24 +80,6 @@ def command(
             )
         )
     return _report(node, result, output_format, bring_back=bring_back)
-
-
-def end_drain(
-    source: ClusterSource, settings: Settings, drained: DrainedNode, *, bring_back: bool
-) -> None:
-    """Record that *drained* may receive guests, and whether its guests return.
-
-    Raises:
-        StoreError: The store cannot be written.
-    """
-    arguments = {"node": drained.node, "bring_back": bring_back}
-    action = operator_action(source.clock, "undrain", arguments)
-    request = GuestReturn(
-        node=drained.node, since=drained.since, requested_at=action.at
-    )
-    entries = {drained.key: None, request.key: request.entry if bring_back else None}
-    with open_operator_store(source.platform.name, settings) as store:
-        store.change(action, entries)
 
 
 def _report(

@@ -24,7 +24,7 @@ class _NoSettings:
     """The settings of a platform that needs none."""
 
 
-def initial_cluster() -> Snapshot:
+def initial_cluster(*, locked: bool = True) -> Snapshot:
     snapshot = cluster(
         {"n1": 0.4, "n2": 0.1, "n3": 0.1},
         {
@@ -40,7 +40,9 @@ def initial_cluster() -> Snapshot:
         "stopped": replace(
             snapshot.guests[GuestId("stopped")], state=GuestState.STOPPED
         ),
-        "backup": replace(snapshot.guests[GuestId("backup")], lock="backup"),
+        "backup": replace(
+            snapshot.guests[GuestId("backup")], lock="backup" if locked else None
+        ),
     }
     guests = {**snapshot.guests, **{each.id: each for each in changed.values()}}
     return replace(snapshot, guests=guests)
@@ -52,6 +54,9 @@ class Lab:
     def __init__(self, opendrs: RunOpendrs, config: Path, origin: Snapshot) -> None:
         self._opendrs = opendrs
         self._config = config
+        self.replace(origin)
+
+    def replace(self, origin: Snapshot) -> None:
         self.platform = SimulatedPlatform(
             origin, SystemClock(), bandwidth=1000 * GIB, load_variation=0.0, name="lab"
         )
@@ -160,3 +165,95 @@ def test_bad_input_changes_nothing(lab: Lab, words: tuple[str, ...], code: str) 
     assert json.loads(result.err.splitlines()[-1])["code"] == code
     assert lab.document("drain") == {"nodes": []}
     assert len(lab.on("n1")) == 4
+
+
+def rolling_hook(tmp_path: Path, body: str) -> str:
+    """Return a command that appends the name of the node to the file `order`."""
+    script = tmp_path / "hook.sh"
+    script.write_text(f'echo "updating $1"; echo "$1" >> {tmp_path}/order\n{body}\n')
+    return f"sh {script}"
+
+
+@pytest.fixture
+def free_lab(lab: Lab) -> Lab:
+    lab.replace(initial_cluster(locked=False))
+    return lab
+
+
+def test_rolling_updates_each_node_when_it_is_empty(
+    free_lab: Lab, tmp_path: Path
+) -> None:
+    before = {node: free_lab.on(node) for node in ("n1", "n2", "n3")}
+    hook = rolling_hook(tmp_path, "")
+
+    result = free_lab.run("drain", "--for", "updates", "--hook", hook, "--yes")
+
+    assert (result.status, result.err) == (0, "")
+    assert "n2: hook: updating n2" in result.out
+    assert (tmp_path / "order").read_text().split() == ["n1", "n2", "n3"]
+    assert {node: free_lab.on(node) for node in before} == before
+    assert free_lab.document("drain") == {"nodes": []}
+
+
+def test_rolling_stops_at_a_failed_hook_and_continues(
+    free_lab: Lab, tmp_path: Path
+) -> None:
+    hook = rolling_hook(
+        tmp_path, f'[ "$1" != n2 ] || [ -e {tmp_path}/fixed ] || exit 3'
+    )
+    words = ("drain", "--for", "updates", "--yes")
+
+    stopped = free_lab.document(*words, "--hook", hook)
+
+    assert stopped["failure"] == "n2: hook: exit status 3"
+    assert (stopped["done"], stopped["left"]) == (["n1"], ["n2", "n3"])
+    assert free_lab.on("n2") == []
+    (tmp_path / "fixed").touch()
+    assert free_lab.run(*words, "--hook", "true").status == 2  # another hook
+    assert free_lab.document(*words)["done"] == ["n1", "n2", "n3"]
+    assert (tmp_path / "order").read_text().split() == ["n1", "n2", "n2", "n3"]
+
+
+def test_rolling_starts_only_if_every_node_can_be_emptied(
+    lab: Lab, tmp_path: Path
+) -> None:
+    hook = rolling_hook(tmp_path, "")
+    words = ("drain", "--for", "updates", "--yes", "--hook", hook)
+
+    rejected = lab.run(*words)
+
+    assert rejected.status == 1
+    assert "guests cannot leave n1" in rejected.out
+    assert not (tmp_path / "order").exists()
+    assert lab.run(*words, "--nodes", "n3,n2").status == 0
+    assert (tmp_path / "order").read_text().split() == ["n3", "n2"]
+
+
+def test_rolling_that_is_discarded_can_be_started_again(
+    free_lab: Lab, tmp_path: Path
+) -> None:
+    words = ("drain", "--for", "updates", "--yes")
+    assert free_lab.run(*words, "--hook", "false").status == 3
+
+    assert free_lab.run(*words, "--discard").status == 0
+    assert free_lab.document("drain")["nodes"][0]["node"] == "n1"
+    hook = rolling_hook(tmp_path, "")
+    assert free_lab.run(*words, "--hook", hook, "--nodes", "n1").status == 0
+    assert free_lab.document("drain") == {"nodes": []}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--for", "updates"),
+        ("--for", "updates", "--hook", ""),
+        ("--for", "updates", "--hook", "'"),
+        ("--for", "updates", "--hook", "true", "--nodes", "n1,n1"),
+        ("--for", "updates", "--hook", "true", "--nodes", "n9"),
+        ("n1", "--for", "updates", "--hook", "true"),
+        ("n1", "--hook", "true"),
+    ],
+)
+def test_invalid_rolling_is_rejected(lab: Lab, options: tuple[str, ...]) -> None:
+    assert lab.run("drain", *options, "--yes").status == 2
+    assert lab.document("drain") == {"nodes": []}
