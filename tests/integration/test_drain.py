@@ -52,6 +52,7 @@ class DrainLab:
             "platform": {"away": {"kind": "external", "address": "cluster"}},
             "store": {"path": "record.sqlite"},
             "controller": {"interval": 3600},
+            "policy": {"name": "balance", "balance": {"threshold": 5.0}},
         }
         (place / "opendrs.toml").write_text(tomli_w.dumps(document))
 
@@ -194,3 +195,35 @@ def test_unknown_nodes_and_platforms_are_errors(lab: DrainLab) -> None:
     assert lab.run("undrain", "away", "n1")[0] == 2
     assert lab.run("drain", "away")[1] == {"nodes": []}
     assert len(lab.on("n1")) == 4
+
+
+def test_killed_rolling_maintenance_is_continued(lab: DrainLab, tmp_path: Path) -> None:
+    hook = tmp_path / "hook.sh"
+    hook.write_text(f'echo "$1" >> {tmp_path}/order\n')
+    words = ("drain", "away", "--for", "updates", "--yes", "--hook", f"sh {hook}")
+    before = {node: lab.on(node) for node in ("n1", "n2", "n3")}
+
+    process = lab.start(*words)
+    eventually(lambda: (tmp_path / "order").exists(), 60, "the first hook has run")
+    lab.kill_at(process, ("start", AFTER))  # while guests return to the first node
+    assert process.wait(PROMPT) == -signal.SIGKILL
+    status, document = lab.run(*words)
+
+    assert (status, document["done"]) == (0, ["n1", "n2", "n3"])
+    assert (tmp_path / "order").read_text().split() == ["n1", "n2", "n3"]
+    assert {node: lab.on(node) for node in before} == before
+    assert lab.run("drain", "away")[1] == {"nodes": []}
+    assert set(lab.cluster.starts.values()) == {1}
+
+
+def test_rolling_maintenance_beside_a_controller(lab: DrainLab, tmp_path: Path) -> None:
+    lab.start("run", "opendrs.toml", log="controller")
+    eventually(lambda: "nothing to do" in lab.log("controller"), 30, "a first cycle")
+    before = {node: lab.on(node) for node in ("n1", "n2", "n3")}
+
+    status, document = lab.run(
+        "drain", "away", "--for", "updates", "--yes", "--hook", "true"
+    )
+
+    assert (status, document["done"]) == (0, ["n1", "n2", "n3"])
+    assert {node: lab.on(node) for node in before} == before
