@@ -204,7 +204,7 @@ def test_killed_rolling_maintenance_is_continued(lab: DrainLab, tmp_path: Path) 
     before = {node: lab.on(node) for node in ("n1", "n2", "n3")}
 
     process = lab.start(*words)
-    eventually(lambda: (tmp_path / "order").exists(), 60, "the first hook has run")
+    eventually((tmp_path / "order").exists, 60, "the first hook has run")
     lab.kill_at(process, ("start", AFTER))  # while guests return to the first node
     assert process.wait(PROMPT) == -signal.SIGKILL
     status, document = lab.run(*words)
@@ -216,7 +216,7 @@ def test_killed_rolling_maintenance_is_continued(lab: DrainLab, tmp_path: Path) 
     assert set(lab.cluster.starts.values()) == {1}
 
 
-def test_rolling_maintenance_beside_a_controller(lab: DrainLab, tmp_path: Path) -> None:
+def test_rolling_maintenance_beside_a_controller(lab: DrainLab) -> None:
     lab.start("run", "opendrs.toml", log="controller")
     eventually(lambda: "nothing to do" in lab.log("controller"), 30, "a first cycle")
     before = {node: lab.on(node) for node in ("n1", "n2", "n3")}

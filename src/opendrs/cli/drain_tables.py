@@ -53,7 +53,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class DrainPreview:
-    """What a drain does.
+    """Effects of a drain.
 
     Attributes:
         node: The node.

@@ -109,7 +109,10 @@ class ControllerFactory:
             if serving:
                 require_alive = self._start_api(requests, request_store)
         decision_source = MaintenanceDecisionSource(
-            decision_source, decision_source.policy, self._store
+            decision_source,
+            decision_source.policy,
+            self._store,
+            self._wakeup_event.set,
         )
         watch = MaintenanceWatch(self._store, self._wakeup_event.set)
         loop_settings = LoopSettings(

@@ -246,9 +246,8 @@ class _PlanExecution:
         """Read the power failures again if *steps* power a node on or off."""
         context = self._context
         if any(isinstance(step.action, PowerOn | PowerOff) for step in steps):
-            self._power_failures = find_power_failures(
-                context.store, context.clock.now()
-            )
+            now = context.clock.now()
+            self._power_failures = find_power_failures(context.store, now)
 
     def _start_ready(self) -> None:
         if self._context.cancellation.stop_requested:
@@ -281,10 +280,9 @@ class _PlanExecution:
             self._progress.skip(pending, f"cluster unreachable: {error}")
             return None
         self._observe_backoff.reset()
-        reliable = exclude_nodes(
-            self._open_migrations.add_to(snapshot), self._power_failures
-        )
-        reliable = with_drained_nodes(reliable, self._context.store)
+        counted = self._open_migrations.add_to(snapshot)
+        drained = with_drained_nodes(counted, self._context.store)
+        reliable = exclude_nodes(drained, self._power_failures)
         return add_recent_actions(reliable, self._recent_actions)
 
     def _process_ready(self, snapshot: Snapshot) -> None:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
+from opendrs.arrays import SkipReason
 from opendrs.controller.cycle import DecisionSource, Evaluation
 from opendrs.controller.drained_nodes import (
     DRAIN_PREFIX,
@@ -18,7 +20,7 @@ from opendrs.controller.drained_nodes import (
 )
 from opendrs.controller.node_inventory import record_nodes
 from opendrs.errors import StoreError
-from opendrs.model import Limits, PowerOff, PowerOn, Snapshot
+from opendrs.model import Action, Limits, PowerOff, PowerOn, Snapshot
 from opendrs.policies import (
     Decision,
     DecisionReason,
@@ -28,6 +30,8 @@ from opendrs.policies import (
     ReturnMemory,
 )
 from opendrs.ports import Outcome, StepRecord, Store
+
+MAX_WAIT = timedelta(hours=1)  # for the measurements of guests that are to return
 
 
 def maintenance_limits(limits: Limits) -> Limits:
@@ -45,15 +49,22 @@ class MaintenanceDecisionSource:
         source: Decides if there is no maintenance to do; None to do only maintenance.
         policy: Policy with the limits of the operator.
         store: Contains the requests of the operators and the records of steps.
+        notify: Called to request a further cycle, which continues the maintenance.
     """
 
     def __init__(
-        self, source: DecisionSource | None, policy: Policy[Any], store: Store
+        self,
+        source: DecisionSource | None,
+        policy: Policy[Any],
+        store: Store,
+        notify: Callable[[], None] = lambda: None,
     ) -> None:
         self._source = source
         self._policy = policy
         self._store = store
+        self._notify = notify
         self._delegated = False
+        self._last_actions: tuple[Action, ...] = ()
 
     @property
     def policy(self) -> Policy[Any]:
@@ -78,7 +89,8 @@ class MaintenanceDecisionSource:
         for request in guest_returns(self._store):
             if not request.finished:
                 returned = self._return_guests(request, snapshot, limits)
-                if returned.decision.plan.steps:
+                is_waiting = self._source is None and _waits(returned.decision)
+                if returned.decision.plan.steps or is_waiting:
                     return returned
         if self._source is None:
             return evaluation
@@ -88,9 +100,17 @@ class MaintenanceDecisionSource:
     def record_decision(
         self, snapshot: Snapshot, decision: Decision[Any], run: str
     ) -> None:
-        """Record the decision of the other source, if it decided."""
+        """Record the decision of the other source, if it decided.
+
+        Otherwise a further cycle is requested, unless the same plan was tried before.
+        """
         if self._delegated and self._source is not None:
             self._source.record_decision(snapshot, decision, run)
+            return
+        actions = tuple(step.action for step in decision.plan.steps)
+        if actions != self._last_actions:
+            self._notify()
+        self._last_actions = actions
 
     def _return_guests(
         self, request: GuestReturn, snapshot: Snapshot, limits: Limits
@@ -99,11 +119,18 @@ class MaintenanceDecisionSource:
         policy = Return(limits=limits)
         memory = return_memory(request, self._store.recent(request.since))
         decision = policy.decide(snapshot, memory)
-        waits = decision.reason is DecisionReason.MIGRATION_IN_PROGRESS
-        if not decision.plan.steps and not waits:
+        is_late = snapshot.taken_at - request.requested_at > MAX_WAIT
+        if not decision.plan.steps and (is_late or not _waits(decision)):
             finished = replace(request, finished=True)
             self._store.save(request.key, finished.entry)
         return Evaluation(memory, decision, policy=policy)
+
+
+def _waits(decision: Decision[Any]) -> bool:
+    """Return True if a later decision may return more guests."""
+    return decision.reason is DecisionReason.MIGRATION_IN_PROGRESS or any(
+        each.reason is SkipReason.METRICS_MISSING for each in decision.skipped.values()
+    )
 
 
 def return_memory(request: GuestReturn, records: Iterable[StepRecord]) -> ReturnMemory:

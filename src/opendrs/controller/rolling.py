@@ -15,7 +15,7 @@ ROLLING_KEY = "operator/rolling"
 
 
 class RollingPhase(StrEnum):
-    """What is to be done next with the first node. The values are stable."""
+    """Work that is to be done next on the first node. The values are stable."""
 
     DRAIN = "drain"
     """The node is emptied."""

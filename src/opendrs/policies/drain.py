@@ -185,7 +185,12 @@ class Return:
         )
         back = replace(snapshot, rules=(*snapshot.rules, rule))
         moves: Decision[Any] = Decision(DecisionReason.NO_CANDIDATE, None)
-        if unmet_precondition(snapshot, LoadModel.DYNAMIC) is None:
+        active = {name for name in concerned if snapshot.guests[name].is_active}
+        unmet = unmet_precondition(snapshot, LoadModel.DYNAMIC)
+        if unmet is not None:
+            unknown = SkippedGuest(SkipReason.METRICS_MISSING, unmet[1])
+            moves = replace(moves, skipped=dict.fromkeys(active, unknown))
+        elif active:
             moves = _search(with_others_staying(back, concerned), self.limits)
         after = back.apply(*(step.action for step in moves.plan.steps))
         relocated = plan_relocations(after, concerned)
@@ -200,7 +205,11 @@ class Return:
             plan=Plan(steps) if steps else EMPTY_PLAN,
             detail=f"{len(steps)} of {count} return to {node}",
             notes=(),
-            skipped={},
+            skipped={
+                name: each
+                for name, each in {**moves.skipped, **relocated.skipped}.items()
+                if name in concerned
+            },
         )
 
 

@@ -68,8 +68,7 @@ def run_command(  # noqa: PLR0913 - one for each property of a process
         timeout: Seconds after which it is killed.
         standard_input: Its standard input.
         max_output: Largest size of its standard output, in bytes.
-        inherited: File descriptors that it inherits, such as a lock that is held
-            until it ends.
+        inherited: File descriptors that it inherits, such as a lock.
 
     Raises:
         PlatformError: The command cannot be run, timed out, or printed too much.

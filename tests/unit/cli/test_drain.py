@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from opendrs.controller import SystemClock
 from opendrs.model import GIB, GuestId, GuestState, Snapshot
 from opendrs.simulation import SimulatedPlatform, datacenter
 from support.builders import cluster
+from support.howto_pages import HowToPage
 from support.terminal import CommandResult, RunOpendrs
 
 
@@ -214,7 +216,7 @@ def test_rolling_stops_at_a_failed_hook_and_continues(
     assert (tmp_path / "order").read_text().split() == ["n1", "n2", "n2", "n3"]
 
 
-def test_rolling_starts_only_if_every_node_can_be_emptied(
+def test_rolling_starts_only_if_every_node_can_be_drained(
     lab: Lab, tmp_path: Path
 ) -> None:
     hook = rolling_hook(tmp_path, "")
@@ -257,3 +259,20 @@ def test_rolling_that_is_discarded_can_be_started_again(
 def test_invalid_rolling_is_rejected(lab: Lab, options: tuple[str, ...]) -> None:
     assert lab.run("drain", *options, "--yes").status == 2
     assert lab.document("drain") == {"nodes": []}
+
+
+def test_howto_commands_run(free_lab: Lab, tmp_path: Path) -> None:
+    statuses: list[int] = []
+
+    def run(command: str) -> None:
+        _, verb, _, *options = shlex.split(command)
+        if "--hook" in options:  # it fails, as the page assumes afterwards
+            options[options.index("--hook") + 1] = rolling_hook(tmp_path, "exit 1")
+        if verb == "drain" and options:
+            options.append("--yes")
+        statuses.append(free_lab.run(verb, *options).status)
+
+    HowToPage("drain.md").run({"opendrs": run})
+
+    assert statuses == [0, 0, 0, 0, 3, 0, 0]
+    assert free_lab.document("drain") == {"nodes": []}

@@ -48,6 +48,7 @@ from opendrs.platforms.proxmox.tasks import (
     ProxmoxTask,
     Upid,
     is_running,
+    require_startable,
 )
 from opendrs.ports import TaskId, TaskState, TaskStatus
 
@@ -128,7 +129,7 @@ class ProxmoxPlatform:
         self._require_kind(migration, row)
         with self._lock:
             if not self._is_in_progress(task, row):
-                _require_startable(
+                require_startable(
                     task,
                     row,
                     resources,
@@ -382,33 +383,3 @@ def _require_supported(action: Action) -> Migration:
     if not isinstance(action, LiveMigration | ColdMigration | Relocation):
         raise UnsupportedError(f"proxmox: not supported: {type(action).__name__}")
     return action
-
-
-def _require_startable(
-    task: ProxmoxTask,
-    row: ResourceRow,
-    resources: Iterable[ResourceRow],
-    expected_status: str,
-) -> None:
-    """Check what the API would accept and then not carry out.
-
-    Raises:
-        PlatformError: The guest is elsewhere, does not run or is locked, or the target
-            cannot receive guests.
-    """
-    nodes = {each.node: each for each in resources if each.type == "node"}
-    target = nodes.get(task.target)
-    if row.node != task.source:
-        raise PlatformError(f"{task.guest}: not on {task.source}, but on {row.node}")
-    if task.source == task.target:
-        raise PlatformError(f"{task.guest}: already on {task.target}")
-    if row.status != expected_status:
-        status = row.status or "unknown"
-        raise PlatformError(f"{task.guest}: not {expected_status}: {status}")
-    if row.lock:
-        raise PlatformError(f"{task.guest}: locked: {row.lock}")
-    if target is None:
-        raise PlatformError(f"{task.target}: not in the cluster")
-    if target.status != "online" or target.hastate not in (None, "online"):
-        state = target.hastate or target.status
-        raise PlatformError(f"{task.target}: not available: {state}")

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 
 from opendrs.errors import PlatformError
 from opendrs.model import GuestId, Migration, NodeId
-from opendrs.platforms.proxmox.responses import LogRow, TaskRow
+from opendrs.platforms.proxmox.responses import LogRow, ResourceRow, TaskRow
 from opendrs.ports import TaskId
 
 HA_REQUEST = "hamigrate"
@@ -164,3 +164,33 @@ def log_detail(log: Iterable[LogRow]) -> str:
     return "; ".join(
         [*causes[-1:], *(line for line in last if not _CAUSE.search(line))]
     )
+
+
+def require_startable(
+    task: ProxmoxTask,
+    row: ResourceRow,
+    resources: Iterable[ResourceRow],
+    expected_status: str,
+) -> None:
+    """Check what the API would accept and then not carry out.
+
+    Raises:
+        PlatformError: The guest is elsewhere, does not run or is locked, or the target
+            cannot receive guests.
+    """
+    nodes = {each.node: each for each in resources if each.type == "node"}
+    target = nodes.get(task.target)
+    if row.node != task.source:
+        raise PlatformError(f"{task.guest}: not on {task.source}, but on {row.node}")
+    if task.source == task.target:
+        raise PlatformError(f"{task.guest}: already on {task.target}")
+    if row.status != expected_status:
+        status = row.status or "unknown"
+        raise PlatformError(f"{task.guest}: not {expected_status}: {status}")
+    if row.lock:
+        raise PlatformError(f"{task.guest}: locked: {row.lock}")
+    if target is None:
+        raise PlatformError(f"{task.target}: not in the cluster")
+    if target.status != "online" or target.hastate not in (None, "online"):
+        state = target.hastate or target.status
+        raise PlatformError(f"{task.target}: not available: {state}")
