@@ -116,14 +116,12 @@ class Drain:
         self, snapshot: Snapshot, concerned: frozenset[GuestId]
     ) -> Decision[None]:
         """Return the migrations of the running guests among *concerned*."""
-        if not any(snapshot.guests[name].is_active for name in concerned):
-            return Decision(DecisionReason.NODES_EMPTY, None)
-        unmet = unmet_precondition(snapshot, LoadModel.DYNAMIC)
-        if unmet is not None:
-            unknown = SkippedGuest(SkipReason.METRICS_MISSING, unmet[1])
-            active = [each for each in concerned if snapshot.guests[each].is_active]
-            return Decision(unmet[0], None, skipped=dict.fromkeys(active, unknown))
-        decision = _search(with_others_staying(snapshot, concerned), self.limits)
+        decision = _move(snapshot, concerned, self.limits)
+        if decision.reason in (
+            DecisionReason.NODES_EMPTY,
+            DecisionReason.METRICS_MISSING,
+        ):
+            return decision
         left = _left(snapshot, decision.plan, concerned)
         blocked = _blocked(snapshot, left, self.limits)
         if any(each.reason is SkipReason.NO_FEASIBLE_NODE for each in blocked.values()):
@@ -184,14 +182,7 @@ class Return:
             guests=concerned, nodes={node: 0}, name=f"return to {node}", origin="drain"
         )
         back = replace(snapshot, rules=(*snapshot.rules, rule))
-        moves: Decision[Any] = Decision(DecisionReason.NO_CANDIDATE, None)
-        active = {name for name in concerned if snapshot.guests[name].is_active}
-        unmet = unmet_precondition(snapshot, LoadModel.DYNAMIC)
-        if unmet is not None:
-            unknown = SkippedGuest(SkipReason.METRICS_MISSING, unmet[1])
-            moves = replace(moves, skipped=dict.fromkeys(active, unknown))
-        elif active:
-            moves = _search(with_others_staying(back, concerned), self.limits)
+        moves: Decision[Any] = _move(back, concerned, self.limits)
         after = back.apply(*(step.action for step in moves.plan.steps))
         relocated = plan_relocations(after, concerned)
         steps = (*moves.plan.steps, *relocated.steps)
@@ -205,12 +196,26 @@ class Return:
             plan=Plan(steps) if steps else EMPTY_PLAN,
             detail=f"{len(steps)} of {count} return to {node}",
             notes=(),
-            skipped={
-                name: each
-                for name, each in {**moves.skipped, **relocated.skipped}.items()
-                if name in concerned
-            },
+            skipped={**moves.skipped, **relocated.skipped},
         )
+
+
+def _move(
+    snapshot: Snapshot, concerned: frozenset[GuestId], limits: Limits
+) -> Decision[None]:
+    """Return the migrations of the running guests among *concerned*, and no others."""
+    active = [name for name in concerned if snapshot.guests[name].is_active]
+    if not active:
+        return Decision(DecisionReason.NODES_EMPTY, None)
+    unmet = unmet_precondition(snapshot, LoadModel.DYNAMIC)
+    if unmet is not None:
+        unknown = SkippedGuest(SkipReason.METRICS_MISSING, unmet[1])
+        return Decision(unmet[0], None, skipped=dict.fromkeys(active, unknown))
+    decision = _search(with_others_staying(snapshot, concerned), limits)
+    skipped = {
+        name: each for name, each in decision.skipped.items() if name in concerned
+    }
+    return replace(decision, skipped=skipped)
 
 
 def with_others_staying(snapshot: Snapshot, concerned: Collection[GuestId]) -> Snapshot:

@@ -62,9 +62,8 @@ def run_command(  # noqa: PLR0913 - one for each property of a process
     """Run *command* and return its result.
 
     Args:
-        description: Name of the command for messages, which never contain the
-            arguments, because these may contain a secret.
-        command: Program and arguments.
+        description: Name of the command for messages.
+        command: Program and arguments, which may contain a secret: never in messages.
         timeout: Seconds after which it is killed.
         standard_input: Its standard input.
         max_output: Largest size of its standard output, in bytes.
@@ -74,8 +73,7 @@ def run_command(  # noqa: PLR0913 - one for each property of a process
         PlatformError: The command cannot be run, timed out, or printed too much.
     """
     try:
-        # Files instead of pipes: a background process that the command leaves
-        # running would keep a pipe open.
+        # Not pipes: a process that the command leaves running would keep them open.
         with (
             TemporaryFile() as stdin,
             TemporaryFile() as stdout,

@@ -99,7 +99,7 @@ def test_no_other_guest_moves() -> None:
     ]
 
 
-def test_other_guest_moves_out_of_the_way_if_necessary() -> None:
+def test_other_guest_moves_first_if_necessary() -> None:
     # b may run on n3 alone, which c fills; c fits on n2.
     rule = NodeAffinity(guests=guest_ids("b"), nodes={N1: 0, N3: 0})
     full = cluster(
