@@ -369,8 +369,7 @@ class ProxmoxPlatform:
         if is_running:
             parameters["online"] = True
         if known.local_disks and settings.local_disks:
-            if is_running:
-                parameters["with_local_disks"] = True
+            parameters["with_local_disks"] = True
             if settings.target_storage is not None:
                 parameters["targetstorage"] = settings.target_storage
         # Versions without the parameter do not report the state either.
