@@ -44,20 +44,26 @@ COMMANDS = {
     "apply": "Plan, ask for confirmation, and execute the plan.",
     "drain": "Move all guests off a node, and keep it empty.",
     "undrain": "Let a drained node receive guests again.",
-    "agent": "Run the agent of one host.",
+    "place": "Rank the nodes for the start of a guest.",
+    "what-if": "Evaluate failures, new nodes, growth; tolerance and capacity.",
+    "agent": "Run the agent of one host, which sends its load to the controller.",
     "run": "Run the controller: plan and migrate in cycles until stopped.",
-    "replay": "Repeat recorded decisions and compare them.",
+    "breaker": "Show or reset the circuit breaker of the controller.",
+    "replay": "Repeat recorded decisions and report differences.",
     "token": "Create a token for the agent of a node.",
-    "record": "Write a snapshot or a history to a file.",
+    "record": "Write one snapshot, or a series of snapshots, to a file.",
     "check": "Validate a file, or check a cluster for violated rules.",
-    "connect": "Ask for the settings of a platform, and write them.",
-    "import": "Convert the configuration of another program.",
+    "connect": "Ask for the settings of a platform; write the configuration.",
+    "import": "Convert the configuration of ProxLB.",
     "compile": "Compile the search of the policy optimize for this machine.",
     "simulate": "Simulate consolidation on recorded load: energy and overload.",
     "sweep": "Simulate combinations of policies, settings, traces and seeds.",
     "drill": "Simulate node failures and the response of the HA manager.",
 }
-_MODULES = {"import": "import_configuration"}  # of names that Python reserves
+_MODULES = {  # of names that are no names of modules
+    "import": "import_configuration",
+    "what-if": "what_if",
+}
 
 HELP = """Balance virtual machines across the nodes of a cluster by live migration.
 

@@ -176,6 +176,7 @@ def _cycle_context(task: MaintenanceTask, store: Store) -> CycleContext:
             clock=task.source.clock,
             store=store,
             limits=task.policy.limits,
+            protection=task.settings.protection,
             observer=NullObserver(),
             cancellation=task.cancellation,
         ),

@@ -9,7 +9,18 @@ from typing import Any
 
 import click
 
-from opendrs.model import TIME, Quantity, QuantityError
+from opendrs.config import suggestion
+from opendrs.errors import UnknownGuestError, UnknownNodeError
+from opendrs.escapes import repr_value
+from opendrs.model import (
+    TIME,
+    Guest,
+    GuestId,
+    NodeId,
+    Quantity,
+    QuantityError,
+    Snapshot,
+)
 
 TABLE, JSON = "table", "json"
 
@@ -108,6 +119,43 @@ class TimeParameter(click.ParamType[datetime]):
             )
 
 
+def require_node(option: str, name: str, snapshot: Snapshot) -> NodeId:
+    """Return the id of the node *name*.
+
+    Args:
+        option: Option that names it, for the message.
+        name: Name of the node.
+        snapshot: The cluster.
+
+    Raises:
+        UnknownNodeError: There is no such node.
+    """
+    if name not in snapshot.nodes:
+        guess = suggestion(name, snapshot.nodes)
+        raise UnknownNodeError(f"{option}: unknown node {repr_value(name)}{guess}")
+    return NodeId(name)
+
+
+def require_guest(option: str, name: str, snapshot: Snapshot) -> Guest:
+    """Return the guest *name*.
+
+    Args:
+        option: Option that names it, for the message.
+        name: Name of the guest.
+        snapshot: The cluster.
+
+    Raises:
+        UnknownGuestError: There is no such guest.
+    """
+    guest = snapshot.guests.get(GuestId(name))
+    if guest is None:
+        guess = suggestion(name, snapshot.guests)
+        raise UnknownGuestError(f"{option}: unknown guest {repr_value(name)}{guess}")
+    return guest
+
+
+cores_type = NumberRange(0, 1_000_000, min_open=True)
+
 source_argument = click.argument("source", metavar="SOURCE")
 
 format_option = click.option(
@@ -140,9 +188,9 @@ at_option = click.option(
     "--at",
     type=TimeParameter(),
     metavar="TIME",
-    help="If SOURCE is a history (record --every): use the last snapshot taken at or "
-    "before TIME, such as 2026-11-22T09:30 (UTC) or 2026-11-22T10:30+01:00 (default: "
-    "the last one).",
+    help="If SOURCE is a history (written by record --every): use the last snapshot "
+    "taken at or before TIME, such as 2026-11-22T09:30 (UTC) or "
+    "2026-11-22T10:30+01:00 (default: the last one).",
 )
 policy_option = click.option(
     "--policy",
@@ -164,7 +212,7 @@ budget_option = click.option(
     metavar="AMOUNT",
     help="Maximum cost of a plan of the policy optimize: an amount such as '500 GiB', "
     "'40 migrations' or '30 min'; unlimited; or knee, which stops where further "
-    "migrations improve the plan little.",
+    "migrations would improve the balance only a little.",
 )
 time_limit_option = click.option(
     "--time-limit",

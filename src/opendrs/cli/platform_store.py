@@ -13,7 +13,9 @@ from opendrs.config import DiagnosticCode
 from opendrs.config.settings import Settings
 from opendrs.controller import enrich_snapshot
 from opendrs.controller.history import warn_future_records
+from opendrs.controller.in_flight import add_open_migrations
 from opendrs.controller.node_inventory import fill_known_nodes
+from opendrs.controller.reservations import add_reservations
 from opendrs.errors import ConfigurationError, StoreError
 from opendrs.escapes import repr_value
 from opendrs.model import Snapshot
@@ -39,7 +41,7 @@ def enrich_from_store(
     with _database(settings, source.platform.name, Access.READ) as store:
         store_owner(store, source.platform.name)
         warn_future_records(store, source.clock.now())
-        return enrich_snapshot(snapshot, policy, store)
+        return enrich_snapshot(snapshot, policy, store, settings.protection)
 
 
 def with_powered_off_nodes(
@@ -65,6 +67,43 @@ def with_powered_off_nodes(
         if owner.get("name") != source.platform.name:
             return snapshot
         return fill_known_nodes(snapshot, store)
+
+
+def with_occupied_resources(
+    snapshot: Snapshot, source: ClusterSource, settings: Settings
+) -> Snapshot:
+    """Return *snapshot* with what the store knows to occupy resources.
+
+    These are migrations that may be running without being visible, and reservations.
+    Nodes that are powered off have their recorded capacity. Other than with
+    `enrich_from_store`, nothing limits migrations that would be allowed later.
+
+    Raises:
+        ConfigurationError: The store belongs to another platform.
+        StoreError: The store cannot be read.
+    """
+    if not source.is_persistent or not _may_exist(settings, source.platform.name):
+        return snapshot
+    with _database(settings, source.platform.name, Access.READ) as store:
+        store_owner(store, source.platform.name)
+        counted = add_open_migrations(fill_known_nodes(snapshot, store), store)
+        return add_reservations(counted, store)
+
+
+def load_entry(name: str, settings: Settings, key: str) -> Mapping[str, object] | None:
+    """Return the entry *key* in the store of the platform *name*; None if absent.
+
+    Raises:
+        UnknownPlatformError: The platform is not configured.
+        ConfigurationError: The store belongs to another platform.
+        StoreError: The store cannot be read.
+    """
+    settings.connection(name)
+    if not _may_exist(settings, name):
+        return None
+    with _database(settings, name, Access.READ) as store:
+        store_owner(store, name)
+        return store.load(key)
 
 
 def recorded_cycles(name: str, settings: Settings) -> tuple[CycleRecord, ...]:

@@ -135,6 +135,7 @@ class ControllerFactory:
             clock=self._source.clock,
             store=self._store,
             limits=decision_source.policy.limits,
+            protection=self._settings.protection,
             observer=LoggingObserver(self._cancellation),
             cancellation=self._cancellation,
         )

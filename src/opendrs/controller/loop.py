@@ -8,11 +8,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from opendrs.controller.clock import POLL_INTERVAL, ExponentialBackoff, IntervalTimer
-from opendrs.controller.cycle import CycleContext, DecisionSource, run_cycle
+from opendrs.controller.cycle import (
+    CycleContext,
+    DecisionSource,
+    RecordedDecision,
+    run_cycle,
+)
 from opendrs.controller.event_log import CycleLogger
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.execution_context import ExecutionContext
 from opendrs.controller.executor import ExecutionReport
+from opendrs.controller.protection import CircuitBreaker
 from opendrs.errors import PermissionDeniedError, PlatformError, UnsupportedError
 from opendrs.model import Snapshot, format_count
 
@@ -83,8 +89,10 @@ class Controller:
             execution=execution,
             observe=self._observe,
             decision_source=decision_source,
-            approve=lambda _: True,
-            observer=CycleLogger(execution.observer, settings.repair_command),
+            approve=self._approve,
+            observer=CycleLogger(
+                execution.observer, settings.repair_command, execution.protection
+            ),
         )
         self._timer = IntervalTimer(settings.interval, execution.clock.monotonic())
         self._backoff = ExponentialBackoff(INITIAL_BACKOFF, 0)
@@ -130,6 +138,15 @@ class Controller:
                 run=result.decided.run,
             )
         return result.report
+
+    def _approve(self, decided: RecordedDecision) -> bool:
+        """Return True if the plan may be executed without a person."""
+        del decided
+        execution = self._execution
+        breaker = CircuitBreaker(
+            execution.store, execution.protection, execution.limits
+        )
+        return breaker.opened_at is None
 
     def _observe(self) -> Snapshot:
         snapshot = self._settings.observe()

@@ -40,6 +40,7 @@ from opendrs.rules import (
     FeasibilityChecker,
     compile_rules,
     with_drain_rule,
+    without_undo_rules,
 )
 
 _STAYS = "it is not concerned"
@@ -83,6 +84,7 @@ class Drain:
     def decide(self, snapshot: Snapshot, memory: None) -> Decision[None]:
         """Return the plan that empties the nodes in maintenance."""
         del memory
+        snapshot = without_undo_rules(snapshot)
         drained = nodes_in_maintenance(snapshot)
         concerned = guests_on(snapshot, frozenset(drained))
         if not concerned:
@@ -166,7 +168,7 @@ class Return:
         self, snapshot: Snapshot, memory: ReturnMemory
     ) -> Decision[ReturnMemory]:
         """Return the plan that brings the guests back."""
-        node = NodeId(memory["node"])
+        snapshot, node = without_undo_rules(snapshot), NodeId(memory["node"])
         concerned = frozenset(
             GuestId(name)
             for name, where in memory["guests"].items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -72,7 +73,7 @@ def after(snapshot: Snapshot, decision: Decision[None]) -> Snapshot:
     return snapshot.apply(*(step.action for step in decision.plan.steps))
 
 
-def targets(decision: Decision[None]) -> list[NodeId]:
+def targets(decision: Decision[Any]) -> list[NodeId]:
     actions = [step.action for step in decision.plan.steps]
     assert not any(isinstance(each, PowerOn | PowerOff) for each in actions)
     return [each.target for each in actions if not isinstance(each, PowerOn | PowerOff)]
@@ -234,6 +235,21 @@ def test_empty_node_needs_nothing() -> None:
     empty = cluster(nodes={"n1": 0, "n2": 0.5}, guests={"b": ("n2", 0.5)})
 
     assert decide(drained(empty, "n1")).reason is DecisionReason.NODES_EMPTY
+
+
+def test_return_is_not_prevented_as_undoing() -> None:
+    horizon = NodeAffinity(
+        guests=guest_ids("a"), nodes={N2: 0}, name="no return", origin="undo horizon"
+    )
+    snapshot = cluster(
+        nodes={"n1": 0, "n2": 0.1}, guests={"a": ("n2", 0.1)}, rules=[horizon]
+    )
+
+    decision = Return(limits=LIMITS).decide(
+        snapshot, {"node": "n1", "guests": {"a": "n2"}}
+    )
+
+    assert targets(decision) == [N1]
 
 
 def test_guests_return_from_where_they_were_put() -> None:
