@@ -69,6 +69,8 @@ class SkipReason(StrEnum):
     """The guests of the move group are not all on one node."""
     NO_COMMON_NODE = "no-common-node"
     """The move group cannot be brought together on one node."""
+    NO_FEASIBLE_NODE = "no-feasible-node"
+    """Rules, hardware or memory allow no other node for the guest."""
     OVER_BUDGET = "over-budget"
     """Bringing the move group together exceeds the budget."""
     LAST_MIGRATED = "last-migrated"

@@ -42,6 +42,8 @@ COMMANDS = {
     "plan": "Plan migrations and show the reasons; change nothing.",
     "compare": "Compare the plans of all policies.",
     "apply": "Plan, ask for confirmation, and execute the plan.",
+    "drain": "Move all guests off a node, and keep it empty.",
+    "undrain": "Let a drained node receive guests again.",
     "place": "Rank the nodes for the start of a guest.",
     "what-if": "Evaluate failures, new nodes, growth; tolerance and capacity.",
     "agent": "Run the agent of one host, which sends its load to the controller.",

@@ -21,6 +21,7 @@ from opendrs.controller.cycle import DecisionSource, PolicyDecisionSource
 from opendrs.controller.event_log import LoggingObserver
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
+from opendrs.controller.maintenance import MaintenanceDecisionSource, MaintenanceWatch
 from opendrs.controller.modes import MODE_TEXTS, OPERATOR_ENTRIES, effective_mode
 from opendrs.errors import LeaseLostError
 from opendrs.model import Snapshot
@@ -114,11 +115,15 @@ class ControllerFactory:
             decision_source = self._request_batch(requests, request_store)
             if serving:
                 require_alive = self._start_api(requests, request_store)
+        decision_source = MaintenanceDecisionSource(
+            decision_source, decision_source.policy, self._store, self._wakeup_event.set
+        )
+        watch = MaintenanceWatch(self._store, self._wakeup_event.set)
         loop_settings = LoopSettings(
             interval=self._settings.controller.interval,
             batch_window=0.0 if requests is None else requests.batch_window,
             observe=ClusterObserver(self._source).observe,
-            require_alive=require_alive,
+            require_alive=_both(require_alive, watch.check),
             repair_command=repair_command,
         )
         return Controller(
@@ -244,6 +249,16 @@ def configured_policy(settings: Settings) -> Policy[Any]:
     consolidates = settings.policy == Consolidate.name
     changes = {"interval": settings.controller.interval} if consolidates else {}
     return settings.load_policy(changes=changes)
+
+
+def _both(first: Callable[[], None], second: Callable[[], None]) -> Callable[[], None]:
+    """Return a function that calls *first* and *second*."""
+
+    def check() -> None:
+        first()
+        second()
+
+    return check
 
 
 def _check_nothing() -> None:

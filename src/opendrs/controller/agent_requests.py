@@ -14,10 +14,9 @@ from opendrs.controller.cycle import Evaluation
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.node_inventory import record_nodes
 from opendrs.model import (
-    ColdMigration,
     GuestId,
-    LiveMigration,
     LoadState,
+    Migration,
     NodeId,
     PowerOff,
     PowerOn,
@@ -88,7 +87,7 @@ def last_changes(records: Iterable[StepRecord]) -> dict[NodeId, datetime]:
 
 
 def _changed_nodes(action: object) -> tuple[NodeId, ...]:
-    if isinstance(action, LiveMigration | ColdMigration):
+    if isinstance(action, Migration):
         return action.source, action.target
     assert isinstance(action, PowerOn | PowerOff)  # noqa: S101 - there is no other
     return (action.node,)
@@ -111,7 +110,7 @@ def steps_for(node: NodeId, steps: Sequence[Step]) -> tuple[Step, ...]:
 
 def _starts_on(step: Step, node: NodeId) -> bool:
     action = step.action
-    if isinstance(action, LiveMigration | ColdMigration):
+    if isinstance(action, Migration):
         return action.source == node
     return isinstance(action, PowerOff) and action.node == node
 
@@ -148,9 +147,7 @@ def _details(
     if not steps:
         yield f"no action: {decision.reason}, {decision.detail}"
     migrated = {
-        step.action.guest
-        for step in steps
-        if isinstance(step.action, LiveMigration | ColdMigration)
+        step.action.guest for step in steps if isinstance(step.action, Migration)
     }
     staying = [guest for guest in pending.evict if guest not in migrated]
     if staying and steps:

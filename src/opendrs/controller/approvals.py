@@ -230,6 +230,7 @@ class PlanApprovals:
         return ApprovedPlan(
             run=plan.run,
             plan=Plan(steps),
+            policy=plan.policy,
             stop_reason=execution.stop_reason,
             ended=execution.ended,
         )

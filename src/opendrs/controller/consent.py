@@ -42,6 +42,7 @@ class ApprovedPlan:
     Attributes:
         run: Name of the execution.
         plan: The steps: the plan of a decision, or a part of it.
+        policy: Name of the policy that decided it.
         stop_reason: Function that returns why no further step may start, or an empty
             text; called before each step. It may raise `StoreError`.
         ended: Function that receives the outcomes; it may raise `StoreError`.
@@ -49,6 +50,7 @@ class ApprovedPlan:
 
     run: str
     plan: Plan
+    policy: str
     stop_reason: Callable[[], str] = str
     ended: Callable[[ExecutionReport], None] = _ignore_report
 
@@ -91,4 +93,4 @@ class ConsentApproval:
         plan = decided.decision.plan
         if not plan.steps or not self._consent(decided):
             return None
-        return ApprovedPlan(run=decided.run, plan=plan)
+        return ApprovedPlan(run=decided.run, plan=plan, policy=decided.policy.name)

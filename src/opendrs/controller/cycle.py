@@ -17,6 +17,7 @@ from opendrs.controller.consent import (
     ApprovedPlan,
     RecordedDecision,
 )
+from opendrs.controller.drained_nodes import limits_of, with_drained_nodes
 from opendrs.controller.execution_context import ExecutionContext, ExecutionObserver
 from opendrs.controller.executor import ExecutionReport, execute
 from opendrs.controller.history import (
@@ -51,8 +52,9 @@ def enrich_snapshot(
     Added are the times of recent migrations and power-ons, the capacity of nodes
     that are powered off, migrations that may be running without being visible, and the
     guests of reservations.
-    Nodes that recently failed to power on or off are excluded, and the cluster is
-    protected as `opendrs.controller.protection.protect` does.
+    Nodes that recently failed to power on or off are excluded, those that an operator
+    drains are in maintenance, and the cluster is protected as
+    `opendrs.controller.protection.protect` does.
 
     Raises:
         StoreError: The store cannot be read.
@@ -60,7 +62,8 @@ def enrich_snapshot(
     recent = recent_actions(store, policy.limits, snapshot.taken_at)
     counted = add_open_migrations(fill_known_nodes(snapshot, store), store)
     counted = add_reservations(counted, store)
-    complete = add_recent_actions(exclude_failed_power_nodes(counted, store), recent)
+    reliable = exclude_failed_power_nodes(counted, store)
+    complete = add_recent_actions(with_drained_nodes(reliable, store), recent)
     return protect(complete, store, protection)
 
 
@@ -83,11 +86,13 @@ class Evaluation(Generic[MemoryT]):
         memory: Memory of the policy before the decision.
         decision: The decision.
         search: Portions of a search that a time limit has ended; empty without one.
+        policy: The policy that decided; None for that of the decision source.
     """
 
     memory: MemoryT
     decision: Decision[MemoryT]
     search: tuple[Portion, ...] = ()
+    policy: Policy[Any] | None = None
 
 
 def evaluate(
@@ -261,7 +266,10 @@ def execute_approved(
 def _run_steps(context: CycleContext, approved: ApprovedPlan) -> ExecutionReport:
     with context.observer.running_steps() as observer:
         execution = replace(
-            context.execution, observer=observer, stop_reason=approved.stop_reason
+            context.execution,
+            observer=observer,
+            stop_reason=approved.stop_reason,
+            limits=limits_of(approved.policy, context.execution.limits),
         )
         report = execute(approved.plan, execution, run=approved.run)
     approved.ended(report)
@@ -299,12 +307,13 @@ def _decide(
         execution.clock.now(), observed
     )
     evaluation = source.evaluate(snapshot)
+    policy = evaluation.policy or source.policy
     decided_at = execution.clock.now()
     decided = RecordedDecision(
         run=f"{context.command} {decided_at:%Y-%m-%dT%H:%M:%S.%fZ} {uuid4().hex[:8]}",
         recovered=recovered,
         snapshot=snapshot,
-        policy=source.policy,
+        policy=policy,
         decision=evaluation.decision,
     )
     execution.store.record_cycle(
@@ -312,7 +321,7 @@ def _decide(
             decided.run,
             decided_at,
             snapshot,
-            policy=source.policy,
+            policy=policy,
             memory=evaluation.memory,
             decision=evaluation.decision,
             search=evaluation.search,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from opendrs.controller.clock import ExponentialBackoff
+from opendrs.controller.drained_nodes import with_drained_nodes
 from opendrs.controller.execution_context import ExecutionContext
 from opendrs.controller.history import add_recent_actions, recent_actions
 from opendrs.controller.in_flight import OpenMigrations
@@ -165,9 +166,8 @@ class _PlanExecution:
         """Read the power failures again if *steps* power a node on or off."""
         context = self._context
         if any(isinstance(step.action, PowerOn | PowerOff) for step in steps):
-            self._power_failures = find_power_failures(
-                context.store, context.clock.now()
-            )
+            now = context.clock.now()
+            self._power_failures = find_power_failures(context.store, now)
 
     def _start_ready(self) -> None:
         if self._is_stopped():
@@ -208,9 +208,9 @@ class _PlanExecution:
             self._progress.skip(pending, f"cluster unreachable: {error}")
             return None
         self._observe_backoff.reset()
-        reliable = exclude_nodes(
-            self._open_migrations.add_to(snapshot), self._power_failures
-        )
+        counted = self._open_migrations.add_to(snapshot)
+        drained = with_drained_nodes(counted, self._context.store)
+        reliable = exclude_nodes(drained, self._power_failures)
         return stand_back(
             add_recent_actions(reliable, self._recent_actions), self._context.protection
         )

@@ -25,6 +25,7 @@ from opendrs.model import (
     NodeState,
     PowerOff,
     PowerOn,
+    Relocation,
     Resources,
     Snapshot,
     Usage,
@@ -81,6 +82,8 @@ class OpenMigrations:
     def start(self, migrations: Sequence[Migration], snapshot: Snapshot) -> None:
         """Record that *migrations* are about to start.
 
+        Stopped guests use no resources, so that relocations are not recorded.
+
         Args:
             migrations: The migrations.
             snapshot: The cluster, with their guests.
@@ -88,6 +91,7 @@ class OpenMigrations:
         Raises:
             StoreError: The store cannot be written.
         """
+        migrations = _without_relocations(migrations)
         for migration in migrations:
             guest = replace(
                 snapshot.guests[migration.guest], migrating_to=migration.target
@@ -105,7 +109,7 @@ class OpenMigrations:
         Raises:
             StoreError: The store cannot be written.
         """
-        for migration in migrations:
+        for migration in _without_relocations(migrations):
             unobserved = OpenMigration(migration, _unobserved_guest(migration))
             self._known.setdefault(_migration_key(migration), unobserved)
             self._running.add(_migration_key(migration))
@@ -162,7 +166,7 @@ class OpenMigrations:
             if (guest := _guest_on_source(known, snapshot)) is not None:
                 self._known[key] = OpenMigration(known.migration, guest)
         for guest in snapshot.guests.values():
-            if guest.migrating_to is not None:
+            if guest.migrating_to is not None and guest.is_active:
                 migration = LiveMigration(guest.id, guest.node, guest.migrating_to)
                 self._known.setdefault(
                     _migration_key(migration), OpenMigration(migration, guest)
@@ -302,6 +306,10 @@ def _add_usage(node: Node, added: Usage) -> Node:
         else usage.memory + added.memory
     )
     return replace(node, usage=Usage(cpu, memory))
+
+
+def _without_relocations(migrations: Iterable[Migration]) -> list[Migration]:
+    return [each for each in migrations if not isinstance(each, Relocation)]
 
 
 def _migration_key(migration: Migration) -> MigrationKey:

@@ -29,7 +29,13 @@ from opendrs.policies import DecisionReason
 OPERATOR_ENTRIES = "operator/"
 MODE_KEY = "operator/mode"
 PAUSE_KEY = "operator/pause"
-REPAIR_REASONS = frozenset({DecisionReason.REPAIRS_RULES.value})
+REPAIR_REASONS = frozenset(
+    {
+        DecisionReason.DRAINS_NODES.value,
+        DecisionReason.REPAIRS_RULES.value,
+        DecisionReason.RETURNS_GUESTS.value,
+    }
+)
 Entries = Mapping[str, Mapping[str, object]]
 MODE_TEXTS: Mapping[Mode, str] = {
     Mode.OBSERVE: "decides and records, starts nothing",

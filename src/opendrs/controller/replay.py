@@ -16,7 +16,7 @@ from opendrs.controller.serialization import plain, plan_document
 from opendrs.errors import ConfigurationError, StoreError
 from opendrs.model import Limits, Snapshot
 from opendrs.optimizer import Portion
-from opendrs.policies import Decision, Policy, first_repair
+from opendrs.policies import Decision, Drain, Policy, Return, first_repair
 from opendrs.policies.consolidation import Consolidate
 from opendrs.policies.optimize import Optimize
 from opendrs.ports import CycleRecord
@@ -73,6 +73,9 @@ def _policy(name: str, settings: Mapping[str, Any]) -> Policy[Any]:
     """Return the policy with the recorded settings; None stands for no setting."""
     values = _without_none(settings)
     del values["limits"]
+    for policy in (Drain, Return):
+        if name == policy.name:
+            return policy(limits=recorded_limits(settings))
     return build_policy(name, values, recorded_limits(settings))
 
 

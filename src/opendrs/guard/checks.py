@@ -20,11 +20,13 @@ from opendrs.model import (
     Migration,
     Mobility,
     Node,
+    NodeAffinity,
     NodeId,
     NodeState,
     Pin,
     PowerOff,
     PowerOn,
+    Relocation,
     Rule,
     Snapshot,
     TagExclusion,
@@ -150,7 +152,9 @@ def _outdated(migration: Migration, snapshot: Snapshot) -> str | None:
     guest = snapshot.guests.get(migration.guest)
     if guest is None:
         return f"{migration.guest}: no longer in the cluster"
-    return _location_mismatch(guest, migration, snapshot) or _not_migratable(guest)
+    return _location_mismatch(guest, migration, snapshot) or _not_migratable(
+        guest, migration
+    )
 
 
 def _location_mismatch(
@@ -165,11 +169,13 @@ def _location_mismatch(
     return None
 
 
-def _not_migratable(guest: Guest) -> str | None:
+def _not_migratable(guest: Guest, migration: Migration) -> str | None:
     if guest.migrating_to is not None:
         return f"{guest.id}: already migrating to {guest.migrating_to}"
-    if guest.state is not GuestState.RUNNING:
-        return f"{guest.id}: expected state running, got {guest.state}"
+    is_relocation = isinstance(migration, Relocation)
+    expected = GuestState.STOPPED if is_relocation else GuestState.RUNNING
+    if guest.state is not expected:
+        return f"{guest.id}: expected state {expected}, got {guest.state}"
     return None
 
 
@@ -368,6 +374,22 @@ def _during(snapshot: Snapshot, migrations: tuple[Migration, ...]) -> Snapshot:
     return snapshot
 
 
+def relocation_forbidden(context: CheckContext) -> str | None:
+    """Return the strict rule that forbids the target of a stopped guest.
+
+    A stopped guest violates no rule, but must not be brought where it could not start.
+    """
+    return _first_detail(
+        f"{migration.target} is not allowed for {migration.guest}: {rule}"
+        for migration in context.migrations
+        for rule in context.snapshot.rules
+        if isinstance(rule, NodeAffinity)
+        and rule.strict
+        and migration.guest in rule.guests
+        and migration.target not in rule.nodes
+    )
+
+
 def _after(snapshot: Snapshot, migrations: tuple[Migration, ...]) -> Snapshot:
     for migration in migrations:
         snapshot = snapshot.apply(migration)
@@ -452,6 +474,20 @@ _CHECKS: Sequence[tuple[RejectionReason, Callable[[CheckContext], str | None]]] 
     (RejectionReason.RECENTLY_STARTED, recently_started),
 )
 
+# A stopped guest uses no memory of its target, and moves without a restart.
+_RELOCATION_CHECKS: Sequence[
+    tuple[RejectionReason, Callable[[CheckContext], str | None]]
+] = (
+    (RejectionReason.NODE_UNREACHABLE, source_unreachable),
+    (RejectionReason.STALE_PLAN, stale_plan),
+    (RejectionReason.MIGRATION_NOT_ALLOWED, migration_not_allowed),
+    (RejectionReason.MANAGED_ELSEWHERE, managed_elsewhere),
+    (RejectionReason.GUEST_LOCKED, guest_locked),
+    (RejectionReason.TARGET_OFFLINE, target_offline),
+    (RejectionReason.CPU_INCOMPATIBLE, cpu_incompatible),
+    (RejectionReason.RULE_VIOLATED, relocation_forbidden),
+)
+
 
 def check(
     actions: Sequence[Action],
@@ -472,15 +508,22 @@ def check(
         if rejection := check_power_action(power_action, snapshot, limits):
             return rejection
     migrations = tuple(a for a in actions if not isinstance(a, PowerOn | PowerOff))
-    return (
-        _check_migrations(CheckContext(migrations, snapshot, limits))
-        if migrations
-        else None
+    relocations = tuple(each for each in migrations if isinstance(each, Relocation))
+    running = tuple(each for each in migrations if each not in relocations)
+    return _first_rejection(
+        _CHECKS, CheckContext(running, snapshot, limits)
+    ) or _first_rejection(
+        _RELOCATION_CHECKS, CheckContext(relocations, snapshot, limits)
     )
 
 
-def _check_migrations(context: CheckContext) -> Rejection | None:
-    for reason, find_problem in _CHECKS:
+def _first_rejection(
+    checks: Sequence[tuple[RejectionReason, Callable[[CheckContext], str | None]]],
+    context: CheckContext,
+) -> Rejection | None:
+    if not context.migrations:
+        return None
+    for reason, find_problem in checks:
         if detail := find_problem(context):
             return Rejection(reason, detail)
     return None

@@ -28,6 +28,7 @@ from opendrs.model.plan import Migration as Migration
 from opendrs.model.plan import Plan as Plan
 from opendrs.model.plan import PowerOff as PowerOff
 from opendrs.model.plan import PowerOn as PowerOn
+from opendrs.model.plan import Relocation as Relocation
 from opendrs.model.plan import Step as Step
 from opendrs.model.protection import DEFAULT_PROTECTION as DEFAULT_PROTECTION
 from opendrs.model.protection import BudgetScope as BudgetScope

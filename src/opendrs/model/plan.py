@@ -27,6 +27,15 @@ class ColdMigration:
 
 
 @dataclass(frozen=True, slots=True, order=True)
+class Relocation:
+    """Relocation of a stopped guest from *source* to *target*; it stays stopped."""
+
+    guest: GuestId
+    source: NodeId
+    target: NodeId
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class PowerOn:
     """Power-on of a node."""
 
@@ -40,8 +49,8 @@ class PowerOff:
     node: NodeId
 
 
-Migration = LiveMigration | ColdMigration
-Action = LiveMigration | ColdMigration | PowerOn | PowerOff
+Migration = LiveMigration | ColdMigration | Relocation
+Action = LiveMigration | ColdMigration | Relocation | PowerOn | PowerOff
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from opendrs.model.plan import (
     Plan,
     PowerOff,
     PowerOn,
+    Relocation,
     Step,
 )
 from opendrs.model.protection import MigrationLoad
@@ -39,6 +40,7 @@ _DECODING_ERRORS = (  # raised for values of a wrong type, or too large
 ACTION_KINDS: dict[type[Action], str] = {
     LiveMigration: "live-migration",
     ColdMigration: "cold-migration",
+    Relocation: "relocation",
     PowerOn: "power-on",
     PowerOff: "power-off",
 }

@@ -11,7 +11,7 @@ from opendrs.errors import ModelError, UnknownGuestError, UnknownNodeError
 from opendrs.model.guest import Guest
 from opendrs.model.identifiers import GuestId, NodeId
 from opendrs.model.node import Node, NodeState
-from opendrs.model.plan import Action, Migration, PowerOff, PowerOn
+from opendrs.model.plan import Action, Migration, PowerOff, PowerOn, Relocation
 from opendrs.model.resources import MAX_AMOUNT, UNKNOWN_PRESSURE, Usage
 from opendrs.model.rule import Rule
 
@@ -56,7 +56,7 @@ class Snapshot:
         A guest is assumed to use the same amounts on the target as on the source. Its
         busy cores are added to the load average of the target and removed from that of
         the source. The pressure of both nodes and of the guest is unknown afterwards. A
-        powered-on node is assumed to use nothing.
+        powered-on node is assumed to use nothing, and so is a stopped guest.
 
         Raises:
             UnknownGuestError: A guest is not in the snapshot.
@@ -70,8 +70,9 @@ class Snapshot:
                 nodes[node.id] = _apply_power_action(node, action)
             else:
                 guest = _migrating_guest(action, nodes, guests)
-                for name, sign in ((action.source, -1), (action.target, 1)):
-                    nodes[name] = _add_usage(nodes[name], guest.usage, sign)
+                if not isinstance(action, Relocation):
+                    for name, sign in ((action.source, -1), (action.target, 1)):
+                        nodes[name] = _add_usage(nodes[name], guest.usage, sign)
                 guests[guest.id] = _place_guest(guest, action.target)
         return replace(self, nodes=nodes, guests=guests)
 

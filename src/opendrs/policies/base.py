@@ -54,6 +54,12 @@ class DecisionReason(StrEnum):
     """No strict rule is violated."""
     VACATES_NODES = "vacates-nodes"
     """The plan moves all guests off some nodes."""
+    DRAINS_NODES = "drains-nodes"
+    """The plan moves guests off nodes in maintenance."""
+    NODES_EMPTY = "nodes-empty"
+    """Every node in maintenance is empty."""
+    RETURNS_GUESTS = "returns-guests"
+    """The plan returns guests to the node that they were drained from."""
 
 
 _REASON_TEXTS = {
@@ -74,6 +80,9 @@ _REASON_TEXTS = {
     DecisionReason.REPAIRS_RULES: "repairs violated rules",
     DecisionReason.RULES_HOLD: "nothing to repair",
     DecisionReason.VACATES_NODES: "moves all guests off some nodes",
+    DecisionReason.DRAINS_NODES: "drains nodes in maintenance",
+    DecisionReason.NODES_EMPTY: "every node in maintenance is empty",
+    DecisionReason.RETURNS_GUESTS: "returns guests to a node that was drained",
 }
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import ClassVar, NewType, Protocol, Self
 
 from opendrs.errors import PlatformError
-from opendrs.model import Action, GuestId, LiveMigration, NodeId, Snapshot
+from opendrs.model import Action, GuestId, Migration, NodeId, Relocation, Snapshot
 
 TaskId = NewType("TaskId", str)
 
@@ -75,6 +75,7 @@ class GuestTask:
         uuid: Its uuid on the platform; empty if it did not exist.
         source: Source node.
         target: Target node.
+        is_relocation: True if the guest is stopped, and stays so.
     """
 
     platform: ClassVar[str]
@@ -83,11 +84,18 @@ class GuestTask:
     uuid: str
     source: NodeId
     target: NodeId
+    is_relocation: bool = False
 
     @classmethod
-    def from_migration(cls, migration: LiveMigration, uuid: str) -> Self:
+    def from_migration(cls, migration: Migration, uuid: str) -> Self:
         """Return the task of *migration* of the guest *uuid*."""
-        return cls(migration.guest, uuid, migration.source, migration.target)
+        return cls(
+            migration.guest,
+            uuid,
+            migration.source,
+            migration.target,
+            isinstance(migration, Relocation),
+        )
 
     @classmethod
     def parse(cls, text: TaskId) -> Self:
@@ -100,14 +108,18 @@ class GuestTask:
             fields = json.loads(text)
             uuid, guest = str(fields["uuid"]), GuestId(str(fields["guest"]))
             source, target = str(fields["source"]), str(fields["target"])
-        except (ValueError, KeyError, TypeError) as error:
+            is_relocation = bool(fields.get("is_relocation", False))
+        except (AttributeError, ValueError, KeyError, TypeError) as error:
             raise PlatformError(f"not {cls.platform} task id: {text!r}") from error
-        return cls(guest, uuid, NodeId(source), NodeId(target))
+        return cls(guest, uuid, NodeId(source), NodeId(target), is_relocation)
 
     @property
     def id(self) -> TaskId:
         """Return the task id; equal migrations have equal ids."""
-        return TaskId(json.dumps(asdict(self), sort_keys=True, ensure_ascii=False))
+        fields = asdict(self)
+        if not self.is_relocation:
+            del fields["is_relocation"]
+        return TaskId(json.dumps(fields, sort_keys=True, ensure_ascii=False))
 
 
 class Platform(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Literal, TypeVar
 
@@ -53,6 +54,16 @@ def undo_rules(
         for node, guests in sorted(left.items())
         if set(snapshot.nodes) - {node}
     )
+
+
+def without_undo_rules(snapshot: Snapshot) -> Snapshot:
+    """Return *snapshot* without these rules, for migrations that operators request."""
+    rules = tuple(
+        rule
+        for rule in snapshot.rules
+        if not (isinstance(rule, NodeAffinity) and rule.origin == ORIGIN)
+    )
+    return replace(snapshot, rules=rules)
 
 
 def _recent(

@@ -17,6 +17,7 @@ from opendrs.model import (
     NodeId,
     PowerOff,
     PowerOn,
+    Relocation,
 )
 
 
@@ -43,8 +44,10 @@ def _check_migration(migration: Migration, guest: Guest | None) -> None:
         raise PlatformError(f"{migration.guest} is not on {migration.source}")
     if guest.migrating_to is not None:
         raise PlatformError(f"{guest.id} is already being migrated")
-    if guest.state is not GuestState.RUNNING:
-        raise PlatformError(f"{guest.id} is not running: its state is {guest.state}")
+    is_relocation = isinstance(migration, Relocation)
+    expected = GuestState.STOPPED if is_relocation else GuestState.RUNNING
+    if guest.state is not expected:
+        raise PlatformError(f"{guest.id} is not {expected}: its state is {guest.state}")
     requires_cold = (
         isinstance(migration, LiveMigration)
         and guest.effective_mobility is Mobility.COLD

@@ -193,7 +193,7 @@ class Datacenter:
             return
         running.end(TaskState.FAILED, detail)
         self._changes += 1
-        if isinstance(action, LiveMigration | ColdMigration):
+        if not isinstance(action, PowerOn | PowerOff):
             guest = self._guests[action.guest]
             self._guests[guest.id] = replace(guest, migrating_to=None)
 
@@ -295,7 +295,7 @@ class Datacenter:
     def _begin(self, action: Action) -> None:
         self._changes += 1
         memory, behavior = None, None
-        if isinstance(action, LiveMigration | ColdMigration):
+        if not isinstance(action, PowerOn | PowerOff):
             guest = replace(self._guests[action.guest], migrating_to=action.target)
             self._guests[guest.id] = guest
             memory, behavior = guest.usage.memory, self._behaviors[guest.id]
@@ -321,7 +321,7 @@ class Datacenter:
 
     def _migrations(self) -> Iterator[tuple[Migration, RunningAction]]:
         for running in self._running_actions():
-            if isinstance(running.action, LiveMigration | ColdMigration):
+            if not isinstance(running.action, PowerOn | PowerOff):
                 yield running.action, running
 
     def _actions_on(self, node: NodeId) -> tuple[RunningAction, ...]:
@@ -388,7 +388,7 @@ def operation_for(
         return FixedDuration(POWER_ON_TIME)
     if isinstance(action, PowerOff):
         return FixedDuration(POWER_OFF_TIME)
-    if isinstance(action, ColdMigration) or behavior is None:
+    if not isinstance(action, LiveMigration) or behavior is None:
         return FixedDuration(RESTART_TIME)
     size = DEFAULT_MEMORY if memory is None else memory
     return PreCopy(size, behavior.dirty_rate, size * behavior.working_set)

@@ -77,6 +77,12 @@ class Lease:
         self._path = path
         self._handle: int | None = None
 
+    @property
+    def handle(self) -> int:
+        """Return the descriptor of the locked file; the lease must be held."""
+        assert self._handle is not None  # noqa: S101 - for the type checker
+        return self._handle
+
     def acquire(self) -> None:
         """Acquire the lease without waiting.
 

@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from tempfile import TemporaryFile
@@ -50,30 +50,30 @@ class CommandResult:
         return f"{ended}: {self.last_line}" if self.last_line else ended
 
 
-def run_command(
+def run_command(  # noqa: PLR0913 - one for each property of a process
     description: str,
     command: Sequence[str],
     *,
     timeout: float,
     standard_input: bytes = b"",
     max_output: int = DEFAULT_MAX_OUTPUT,
+    inherited: Collection[int] = (),
 ) -> CommandResult:
     """Run *command* and return its result.
 
     Args:
-        description: Name of the command for messages, which never contain the
-            arguments, because these may contain a secret.
-        command: Program and arguments.
+        description: Name of the command for messages.
+        command: Program and arguments, which may contain a secret: never in messages.
         timeout: Seconds after which it is killed.
         standard_input: Its standard input.
         max_output: Largest size of its standard output, in bytes.
+        inherited: File descriptors that it inherits, such as a lock.
 
     Raises:
         PlatformError: The command cannot be run, timed out, or printed too much.
     """
     try:
-        # Files instead of pipes: a background process that the command leaves
-        # running would keep a pipe open.
+        # Not pipes: a process that the command leaves running would keep them open.
         with (
             TemporaryFile() as stdin,
             TemporaryFile() as stdout,
@@ -87,6 +87,7 @@ def run_command(
                 stdout=stdout,
                 stderr=err,
                 start_new_session=True,
+                pass_fds=tuple(inherited),
             )
             limits = ((stdout, max_output, "output"), (err, MAX_STDERR_SIZE, "error"))
             problem = _wait_for_exit(process, limits, timeout)

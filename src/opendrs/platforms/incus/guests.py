@@ -98,8 +98,9 @@ class GuestReader:
         node = self._nodes[NodeId(instance.location)]
         job = self._jobs.get(instance.key)
         target = self._target(instance, job)
-        blockers = self._blockers(instance)
         state = self._state(instance, node, job)
+        blockers = self._blockers(instance, state)
+        mobility = Mobility.COLD if state is GuestState.STOPPED else Mobility.LIVE
         started_at = parse_time(instance.last_used_at)
         return Guest(
             id=guest_id(instance.key),
@@ -111,7 +112,7 @@ class GuestReader:
             ),
             usage=self._usage(instance, node, state),
             uptime=self._uptime(started_at) if state is GuestState.RUNNING else None,
-            mobility=Mobility.NONE if blockers else Mobility.LIVE,
+            mobility=Mobility.NONE if blockers else mobility,
             mobility_detail="; ".join(blockers) or None,
             tags=frozenset(key_words(instance.expanded_config, "tags")),
             migrating_to=target,
@@ -155,14 +156,19 @@ class GuestReader:
             return None
         return max(0.0, (self._responses.taken_at - started_at).total_seconds())
 
-    def _blockers(self, instance: Instance) -> tuple[str, ...]:
+    def _blockers(self, instance: Instance, state: GuestState) -> tuple[str, ...]:
+        """Return why *instance* cannot migrate in *state*."""
         project = self._responses.projects.get(instance.project)
         others = (
             project_blocker(project, restricted=self._responses.is_restricted),
             self._responses.rejections.get(instance.key),
         )
         return (
-            *incus_blockers(instance, self._shared),
+            *(
+                incus_blockers(instance, self._shared)
+                if state is not GuestState.STOPPED
+                else ()
+            ),
             *further_blockers(instance, self._shared, self._settings),
             *filter(None, others),
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from opendrs.model import LiveMigration
+from opendrs.model import Migration
 from opendrs.platforms.incus.responses import READY, RUNNING, Instance, Operation
 from opendrs.platforms.incus.values import InstanceKey, guest_id, key_from_url
 from opendrs.ports import GuestTask, TaskState, TaskStatus
@@ -33,9 +33,7 @@ class IncusTask(GuestTask):
     platform = "an Incus"
 
     @classmethod
-    def of_instance(
-        cls, migration: LiveMigration, instance: Instance | None
-    ) -> IncusTask:
+    def of_instance(cls, migration: Migration, instance: Instance | None) -> IncusTask:
         """Return the task of *migration* of *instance*; None if it does not exist."""
         uuid = "" if instance is None else instance_uuid(instance)
         return cls.from_migration(migration, uuid)
@@ -111,7 +109,7 @@ def task_status(
         return TaskStatus(TaskState.LOST, f"{task.guest}: no such instance")
     where = f"{guest_id(instance.key)} is on {instance.location} ({instance.status})"
     if instance.location == task.target:
-        return _status_on_target(instance, operation, where)
+        return _status_on_target(task, instance, operation, where)
     if instance.location != task.source:
         return TaskStatus(TaskState.LOST, where)
     if operation is None:
@@ -124,9 +122,10 @@ def task_status(
 
 
 def _status_on_target(
-    instance: Instance, operation: Operation | None, where: str
+    task: IncusTask, instance: Instance, operation: Operation | None, where: str
 ) -> TaskStatus:
-    if instance.status_code not in (RUNNING, READY):
+    runs = instance.status_code in (RUNNING, READY)
+    if not runs and not task.is_relocation:
         error = single_line(operation.err) if operation is not None else ""
         return TaskStatus(TaskState.FAILED, "; ".join(filter(None, (error, where))))
     return TaskStatus(TaskState.DONE, where)

@@ -14,7 +14,15 @@ from opendrs.errors import (
     PlatformUnavailableError,
     UnsupportedError,
 )
-from opendrs.model import Action, GuestId, LiveMigration, Rule, Snapshot
+from opendrs.model import (
+    Action,
+    GuestId,
+    LiveMigration,
+    Migration,
+    Relocation,
+    Rule,
+    Snapshot,
+)
 from opendrs.platforms.incus import queries
 from opendrs.platforms.incus.client import IncusClient, IncusNotFoundError
 from opendrs.platforms.incus.migration import (
@@ -25,7 +33,7 @@ from opendrs.platforms.incus.migration import (
 )
 from opendrs.platforms.incus.observation import IncusClusterReader
 from opendrs.platforms.incus.operations import FollowedOperation
-from opendrs.platforms.incus.responses import READY, RUNNING, Instance
+from opendrs.platforms.incus.responses import READY, RUNNING, STOPPED, Instance
 from opendrs.platforms.incus.settings import IncusSettings
 from opendrs.platforms.incus.values import (
     InstanceKey,
@@ -90,14 +98,16 @@ class IncusPlatform:
         return self._reader.read_snapshot(self._rules, self._current_rejections())
 
     def start(self, action: Action) -> TaskId:
-        """Start a live migration and return immediately.
+        """Start a live migration, or a relocation, and return immediately.
 
         A migration that this process already has in progress is not started again.
 
         Raises:
-            UnsupportedError: *action* is not a live migration to another node.
-            PlatformError: The guest does not run on the source, has an operation in
-                progress, the target is not online, or Incus rejects the migration.
+            UnsupportedError: *action* is not a live migration or relocation to another
+                node.
+            PlatformError: The guest does not run on the source, or does for a
+                relocation, has an operation in progress, the target is not online, or
+                Incus rejects the migration.
         """
         migration = _require_supported(action)
         key = self._managed_key(migration.guest)
@@ -109,7 +119,12 @@ class IncusPlatform:
                 return task.id
             self._require_startable(migration, instance)
             try:
-                operation = queries.start_move(self._client, key, migration.target)
+                operation = queries.start_move(
+                    self._client,
+                    key,
+                    migration.target,
+                    live=not isinstance(migration, Relocation),
+                )
             except PlatformUnavailableError:
                 raise
             except PlatformError as error:
@@ -122,7 +137,8 @@ class IncusPlatform:
         """Return the id of the task that *action* would have.
 
         Raises:
-            UnsupportedError: *action* is not a live migration to another node.
+            UnsupportedError: *action* is not a live migration or relocation to another
+                node.
             PlatformUnavailableError: The cluster is unreachable.
         """
         migration = _require_supported(action)
@@ -193,16 +209,19 @@ class IncusPlatform:
             raise UnsupportedError(f"{guest}: its project is not in projects")
         return key
 
-    def _require_startable(self, migration: LiveMigration, instance: Instance) -> None:
+    def _require_startable(self, migration: Migration, instance: Instance) -> None:
         """Check what Incus does not check, or only after the start."""
         if instance.location != migration.source:
             raise PlatformError(
                 f"{migration.guest}: not on {migration.source}, but on "
                 f"{instance.location}"
             )
-        if instance.status_code not in (RUNNING, READY):
+        is_relocation = isinstance(migration, Relocation)
+        expected = (STOPPED,) if is_relocation else (RUNNING, READY)
+        if instance.status_code not in expected:
+            state = "stopped" if is_relocation else "running"
             raise PlatformError(
-                f"{migration.guest}: not running, but {instance.status.lower()}"
+                f"{migration.guest}: not {state}, but {instance.status.lower()}"
             )
         jobs = running_jobs(queries.read_operations(self._client))
         if (job := jobs.get(instance.key)) is not None:
@@ -271,10 +290,11 @@ class IncusPlatform:
             return {key: reason for key, (reason, _) in self._rejections.items()}
 
 
-def _require_supported(action: Action) -> LiveMigration:
-    if not isinstance(action, LiveMigration):
+def _require_supported(action: Action) -> Migration:
+    if not isinstance(action, LiveMigration | Relocation):
         raise UnsupportedError(
-            f"Incus: expected a live migration, got {type(action).__name__}"
+            "Incus: expected a live migration or a relocation, got "
+            f"{type(action).__name__}"
         )
     if action.source == action.target:
         raise UnsupportedError(f"{action.guest}: already on {action.target}")

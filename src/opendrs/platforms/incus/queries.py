@@ -163,8 +163,16 @@ def read_pool(client: IncusClient, name: str) -> StoragePool:
     return parse(StoragePool, client.read(path), path)
 
 
-def start_move(client: IncusClient, key: InstanceKey, target: str) -> Operation:
-    """Start the live migration of an instance and return its operation.
+def start_move(
+    client: IncusClient, key: InstanceKey, target: str, *, live: bool
+) -> Operation:
+    """Start the migration of an instance and return its operation.
+
+    Args:
+        client: The client.
+        key: The instance.
+        target: The member that receives it.
+        live: True for a running instance.
 
     Raises:
         PlatformError: Incus rejects it, or the request failed. After a timeout it may
@@ -175,7 +183,7 @@ def start_move(client: IncusClient, key: InstanceKey, target: str) -> Operation:
         "POST",
         instance_path(name),
         {"project": project, "target": target},
-        {"migration": True, "live": True},
+        {"migration": True, "live": live},
     )
     return parse(Operation, response, instance_path(name))
 

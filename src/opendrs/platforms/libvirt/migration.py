@@ -71,7 +71,7 @@ def _migrate(
     try:
         domain = connection.lookupByUUIDString(task.uuid)
         flags = _flags(domain, settings)
-        domain.migrateToURI3(uri, _parameters(settings), flags)
+        domain.migrateToURI3(uri, _parameters(domain, settings), flags)
     except load_library().libvirtError as error:
         libvirt_error = error_details(error)
         detail = migration_error_text(
@@ -88,6 +88,9 @@ def _close(connection: RawConnection) -> None:
 
 
 def _flags(domain: RawDomain, settings: LibvirtSettings) -> int:
+    if not domain.isActive():
+        names = ["OFFLINE", "PEER2PEER", "PERSIST_DEST", "UNDEFINE_SOURCE"]
+        return sum(getattr(load_library(), f"VIR_MIGRATE_{name}") for name in names)
     names = ["LIVE", "PEER2PEER"]
     if domain.isPersistent():
         names += ["PERSIST_DEST", "UNDEFINE_SOURCE"]
@@ -100,8 +103,8 @@ def _flags(domain: RawDomain, settings: LibvirtSettings) -> int:
     return sum(getattr(load_library(), f"VIR_MIGRATE_{name}") for name in names)
 
 
-def _parameters(settings: LibvirtSettings) -> dict[str, int]:
-    if settings.bandwidth is None:
+def _parameters(domain: RawDomain, settings: LibvirtSettings) -> dict[str, int]:
+    if settings.bandwidth is None or not domain.isActive():
         return {}
     return {load_library().VIR_MIGRATE_PARAM_BANDWIDTH: settings.bandwidth // MIB}
 

@@ -106,8 +106,9 @@ def _status_by_both(
             TaskState.FAILED,
             f"{_failure_detail(evidence)}; it is paused on {task.source}",
         )
-    if is_on_target:
-        return TaskStatus(TaskState.DONE, f"{task.guest} runs on {task.target}")
+    if is_on_target or (at_target and task.is_relocation and at_source is None):
+        state = "runs" if is_on_target else "is shut off"
+        return TaskStatus(TaskState.DONE, f"{task.guest} {state} on {task.target}")
     if at_source is not None:
         detail = f"{task.guest} is shut off on {task.source}"
         return TaskStatus(TaskState.FAILED, f"{_failure_detail(evidence)}; {detail}")

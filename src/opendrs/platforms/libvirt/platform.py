@@ -7,7 +7,15 @@ from functools import partial
 from threading import Lock
 
 from opendrs.errors import PlatformError, PlatformUnavailableError, UnsupportedError
-from opendrs.model import Action, LiveMigration, NodeId, Rule, Snapshot
+from opendrs.model import (
+    Action,
+    LiveMigration,
+    Migration,
+    NodeId,
+    Relocation,
+    Rule,
+    Snapshot,
+)
 from opendrs.platforms.libvirt.client import LibvirtConnection
 from opendrs.platforms.libvirt.migration import LibvirtTask, StartedMigration
 from opendrs.platforms.libvirt.migration_outcome import (
@@ -72,15 +80,16 @@ class LibvirtPlatform:
         return self._reader.read_snapshot(self._rules)
 
     def start(self, action: Action) -> TaskId:
-        """Start a live migration and return immediately.
+        """Start a live migration, or a relocation, and return immediately.
 
         A migration that this process already has in progress is not started again.
 
         Raises:
-            UnsupportedError: *action* is not a live migration between two nodes of
-                the cluster that can reach each other.
-            PlatformError: The guest does not run on the source, another process is
-                migrating it, or the source cannot be queried.
+            UnsupportedError: *action* is not a live migration or relocation between
+                two nodes of the cluster that can reach each other.
+            PlatformError: The guest does not run on the source, or does for a
+                relocation, another process is migrating it, or the source cannot be
+                queried.
         """
         migration = self._require_supported(action)
         source = self._hosts[migration.source]
@@ -90,7 +99,11 @@ class LibvirtPlatform:
         task = LibvirtTask.from_migration(migration, uuid)
         with self._lock:
             if not self._is_migrating(task):
-                _require_idle(task, source.query(partial(read_location, uuid=uuid)))
+                _require_idle(
+                    task,
+                    source.query(partial(read_location, uuid=uuid)),
+                    is_active=not isinstance(migration, Relocation),
+                )
                 self._last_progress.pop(task, None)
                 self._started[task] = StartedMigration(task, source, self._settings)
         return task.id
@@ -99,8 +112,8 @@ class LibvirtPlatform:
         """Return the id of the task that *action* would have.
 
         Raises:
-            UnsupportedError: *action* is not a live migration between two nodes of
-                the cluster.
+            UnsupportedError: *action* is not a live migration or relocation between
+                two nodes of the cluster.
             PlatformUnavailableError: The guest may be on an unreachable host.
         """
         migration = self._require_supported(action)
@@ -158,10 +171,11 @@ class LibvirtPlatform:
             "current phase"
         )
 
-    def _require_supported(self, action: Action) -> LiveMigration:
-        if not isinstance(action, LiveMigration):
+    def _require_supported(self, action: Action) -> Migration:
+        if not isinstance(action, LiveMigration | Relocation):
             raise UnsupportedError(
-                f"libvirt: expected a live migration, got {type(action).__name__}"
+                "libvirt: expected a live migration or a relocation, got "
+                f"{type(action).__name__}"
             )
         self._require_nodes(action.source, action.target)
         if action.source == action.target:
@@ -207,7 +221,7 @@ class LibvirtPlatform:
             return error
 
 
-def _find_uuid(host: LibvirtConnection, migration: LiveMigration) -> str | None:
+def _find_uuid(host: LibvirtConnection, migration: Migration) -> str | None:
     """Return the uuid of the guest on *host*; None if it is not there.
 
     Guests with ambiguous names have the id `name@node`.
@@ -219,10 +233,13 @@ def _find_uuid(host: LibvirtConnection, migration: LiveMigration) -> str | None:
     return None
 
 
-def _require_idle(task: LibvirtTask, report: LocationReport) -> None:
+def _require_idle(
+    task: LibvirtTask, report: LocationReport, *, is_active: bool
+) -> None:
     domain = report.domain
-    if domain is None or not domain.is_active:
-        raise PlatformError(f"{task.guest}: not running on {task.source}")
+    if domain is None or domain.is_active is not is_active:
+        state = "running" if is_active else "shut off"
+        raise PlatformError(f"{task.guest}: not {state} on {task.source}")
     if domain.is_incoming:
         raise PlatformError(
             f"{task.guest}: its migration to {task.source} is still in progress"

@@ -16,6 +16,8 @@ from opendrs.model import (
     ColdMigration,
     GuestKind,
     LiveMigration,
+    Migration,
+    Relocation,
     Rule,
     Snapshot,
 )
@@ -46,6 +48,7 @@ from opendrs.platforms.proxmox.tasks import (
     ProxmoxTask,
     Upid,
     is_running,
+    require_startable,
 )
 from opendrs.ports import TaskId, TaskState, TaskStatus
 
@@ -110,8 +113,8 @@ class ProxmoxPlatform:
         nor is that of a guest that the HA manager migrates along with another one.
 
         Raises:
-            UnsupportedError: *action* is not a live migration of a virtual machine or
-                a cold migration of a container.
+            UnsupportedError: *action* is not a live migration of a virtual machine, a
+                cold migration of a container, or the relocation of a stopped guest.
             PlatformUnavailableError: There is no answer; the migration may have
                 started.
             PlatformError: The guest is not on the source, is being migrated, or cannot
@@ -126,12 +129,22 @@ class ProxmoxPlatform:
         self._require_kind(migration, row)
         with self._lock:
             if not self._is_in_progress(task, row):
-                _require_startable(task, row, resources)
+                require_startable(
+                    task,
+                    row,
+                    resources,
+                    "stopped" if isinstance(migration, Relocation) else "running",
+                )
                 self._require_settled(task, row)
                 known = self._require_preconditions(task)
                 upid = Upid.parse(
                     self._queries.migrate(
-                        task.source, task.kind, task.vmid, self._parameters(task, known)
+                        task.source,
+                        task.kind,
+                        task.vmid,
+                        self._parameters(
+                            task, known, is_running=row.status == "running"
+                        ),
                     )
                 )
                 self._started[task] = upid
@@ -238,16 +251,16 @@ class ProxmoxPlatform:
         return ha
 
     def _find_row(
-        self, action: LiveMigration | ColdMigration, resources: Iterable[ResourceRow]
+        self, action: Migration, resources: Iterable[ResourceRow]
     ) -> ResourceRow | None:
         rows = guest_rows(resources)
         ids = guest_ids(rows, self._settings.guest_ids)
         return next((row for row in rows if ids[row.vmid or 0] == action.guest), None)
 
-    def _require_kind(
-        self, action: LiveMigration | ColdMigration, row: ResourceRow
-    ) -> None:
+    def _require_kind(self, action: Migration, row: ResourceRow) -> None:
         is_container = GUEST_TYPES[row.type] is GuestKind.CONTAINER
+        if isinstance(action, Relocation):
+            return
         if is_container and isinstance(action, LiveMigration):
             raise UnsupportedError(f"{action.guest}: containers do not migrate live")
         if is_container and not self._settings.restart_containers:
@@ -338,56 +351,34 @@ class ProxmoxPlatform:
             raise PlatformError(f"{task.guest}: cannot migrate: {'; '.join(blockers)}")
         return known
 
-    def _parameters(self, task: ProxmoxTask, known: Preconditions) -> dict[str, object]:
+    def _parameters(
+        self, task: ProxmoxTask, known: Preconditions, *, is_running: bool
+    ) -> dict[str, object]:
         """Return the parameters of the request; only those that are needed."""
         settings = self._settings
         parameters: dict[str, object] = {"target": task.target}
         if settings.bandwidth is not None:
             parameters["bwlimit"] = settings.bandwidth // KIB
         if GUEST_TYPES[task.kind] is GuestKind.CONTAINER:
-            parameters["restart"] = True
-            parameters["timeout"] = round(settings.container_timeout)
+            if is_running:
+                parameters["restart"] = True
+                parameters["timeout"] = round(settings.container_timeout)
             if settings.target_storage is not None:
                 parameters["target_storage"] = settings.target_storage
             return parameters
-        parameters["online"] = True
+        if is_running:
+            parameters["online"] = True
         if known.local_disks and settings.local_disks:
             parameters["with_local_disks"] = True
             if settings.target_storage is not None:
                 parameters["targetstorage"] = settings.target_storage
         # Versions without the parameter do not report the state either.
-        if settings.keep_connections and known.has_connection_state:
+        if is_running and settings.keep_connections and known.has_connection_state:
             parameters["with_conntrack_state"] = True
         return parameters
 
 
-def _require_supported(action: Action) -> LiveMigration | ColdMigration:
-    if not isinstance(action, LiveMigration | ColdMigration):
+def _require_supported(action: Action) -> Migration:
+    if not isinstance(action, LiveMigration | ColdMigration | Relocation):
         raise UnsupportedError(f"proxmox: not supported: {type(action).__name__}")
     return action
-
-
-def _require_startable(
-    task: ProxmoxTask, row: ResourceRow, resources: Iterable[ResourceRow]
-) -> None:
-    """Check what the API would accept and then not carry out.
-
-    Raises:
-        PlatformError: The guest is elsewhere, does not run or is locked, or the target
-            cannot receive guests.
-    """
-    nodes = {each.node: each for each in resources if each.type == "node"}
-    target = nodes.get(task.target)
-    if row.node != task.source:
-        raise PlatformError(f"{task.guest}: not on {task.source}, but on {row.node}")
-    if task.source == task.target:
-        raise PlatformError(f"{task.guest}: already on {task.target}")
-    if row.status != "running":
-        raise PlatformError(f"{task.guest}: not running: {row.status or 'unknown'}")
-    if row.lock:
-        raise PlatformError(f"{task.guest}: locked: {row.lock}")
-    if target is None:
-        raise PlatformError(f"{task.target}: not in the cluster")
-    if target.status != "online" or target.hastate not in (None, "online"):
-        state = target.hastate or target.status
-        raise PlatformError(f"{task.target}: not available: {state}")

@@ -170,7 +170,8 @@ def _blockers(
 ) -> tuple[str, ...]:
     """Return why a guest cannot migrate to any node."""
     blockers = []
-    if row.type == "lxc" and not settings.restart_containers:
+    is_stopped = row.status == "stopped"
+    if row.type == "lxc" and not settings.restart_containers and not is_stopped:
         blockers.append("a container migrates by a restart; set restart_containers")
     known = view.preconditions.get(row.vmid or 0)
     return (*blockers, *(known.blockers(settings) if known is not None else ()))

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from opendrs.errors import PlatformError
-from opendrs.model import Action, ColdMigration, GuestId, LiveMigration, NodeId
-from opendrs.platforms.proxmox.responses import LogRow, TaskRow
+from opendrs.model import GuestId, Migration, NodeId
+from opendrs.platforms.proxmox.responses import LogRow, ResourceRow, TaskRow
 from opendrs.ports import TaskId
 
 HA_REQUEST = "hamigrate"
@@ -96,9 +96,7 @@ class ProxmoxTask:
     target: NodeId
 
     @classmethod
-    def from_action(
-        cls, action: LiveMigration | ColdMigration, kind: str, vmid: int
-    ) -> ProxmoxTask:
+    def from_action(cls, action: Migration, kind: str, vmid: int) -> ProxmoxTask:
         """Return the task of *action* for the guest with the number *vmid*."""
         return cls(action.guest, kind, vmid, action.source, action.target)
 
@@ -137,11 +135,6 @@ def service_id(kind: str, vmid: int) -> str:
     return f"{'ct' if kind == 'lxc' else 'vm'}:{vmid}"
 
 
-def require_migration(action: Action) -> LiveMigration | ColdMigration | None:
-    """Return *action* if it is a migration; otherwise None."""
-    return action if isinstance(action, LiveMigration | ColdMigration) else None
-
-
 def is_running(task: TaskRow) -> bool:
     """Return True while *task* has not ended."""
     return task.endtime is None
@@ -171,3 +164,33 @@ def log_detail(log: Iterable[LogRow]) -> str:
     return "; ".join(
         [*causes[-1:], *(line for line in last if not _CAUSE.search(line))]
     )
+
+
+def require_startable(
+    task: ProxmoxTask,
+    row: ResourceRow,
+    resources: Iterable[ResourceRow],
+    expected_status: str,
+) -> None:
+    """Check what the API would accept and then not carry out.
+
+    Raises:
+        PlatformError: The guest is elsewhere, does not run or is locked, or the target
+            cannot receive guests.
+    """
+    nodes = {each.node: each for each in resources if each.type == "node"}
+    target = nodes.get(task.target)
+    if row.node != task.source:
+        raise PlatformError(f"{task.guest}: not on {task.source}, but on {row.node}")
+    if task.source == task.target:
+        raise PlatformError(f"{task.guest}: already on {task.target}")
+    if row.status != expected_status:
+        status = row.status or "unknown"
+        raise PlatformError(f"{task.guest}: not {expected_status}: {status}")
+    if row.lock:
+        raise PlatformError(f"{task.guest}: locked: {row.lock}")
+    if target is None:
+        raise PlatformError(f"{task.target}: not in the cluster")
+    if target.status != "online" or target.hastate not in (None, "online"):
+        state = target.hastate or target.status
+        raise PlatformError(f"{task.target}: not available: {state}")

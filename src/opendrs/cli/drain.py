@@ -1,0 +1,277 @@
+"""The command `opendrs drain`: empty a node, and keep it empty."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from opendrs.cli.apply_cycle import FAILURE, INCOMPLETE
+from opendrs.cli.console import console, print_json, warn
+from opendrs.cli.drain_requests import (
+    drain_blocker,
+    preview_drain,
+    read_drained_nodes,
+    start_drain,
+)
+from opendrs.cli.drain_tables import (
+    DrainPreview,
+    drained_documents,
+    preview_document,
+    print_drained,
+    print_preview,
+    print_remaining,
+    remaining_documents,
+)
+from opendrs.cli.maintenance_cycles import (
+    MaintenanceResult,
+    MaintenanceTask,
+    run_maintenance,
+    wait_until,
+)
+from opendrs.cli.options import (
+    JSON,
+    QuantityRange,
+    config_option,
+    format_option,
+)
+from opendrs.cli.output import record_document
+from opendrs.cli.rolling import RollingTask
+from opendrs.cli.rolling_command import RollingRequest, roll
+from opendrs.cli.sources import (
+    ClusterSource,
+    load_settings,
+    observe,
+    open_source,
+    require_writable,
+)
+from opendrs.cli.wiring import configured_policy
+from opendrs.config.settings import Settings
+from opendrs.errors import ConfigurationError, DiagnosticCode
+from opendrs.model import TIME, NodeId
+from opendrs.policies import guests_on
+from opendrs.ports import Outcome
+
+_FAILURES = (Outcome.FAILED, Outcome.LOST, Outcome.ABORTED)
+
+
+@click.command(name="drain")
+@click.argument("platform", metavar="PLATFORM")
+@click.argument("node", metavar="NODE", required=False)
+@click.option("--because", default="", metavar="TEXT", help="Reason, for the record.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option(
+    "--wait",
+    is_flag=True,
+    help="If a controller runs on the platform: wait until it has emptied the node.",
+)
+@click.option(
+    "--for",
+    "purpose",
+    type=click.Choice(["updates"]),
+    help="Rolling maintenance: drain one node after the other, run the hook, undrain.",
+)
+@click.option("--nodes", metavar="A,B", help="With --for: only these nodes, in order.")
+@click.option(
+    "--hook",
+    metavar="COMMAND",
+    help="With --for: program and arguments, run without a shell for each node when it "
+    "is empty. The name of the node is added as the last argument.",
+)
+@click.option(
+    "--hook-timeout",
+    type=QuantityRange(TIME, 1, 86400),
+    default=3600.0,
+    metavar="SECONDS",
+    help="With --for: duration after which the hook is killed (default 1 h).",
+)
+@click.option(
+    "--online-timeout",
+    type=QuantityRange(TIME, 1, 86400),
+    default=1800.0,
+    metavar="SECONDS",
+    help="With --for: duration in which the node must be online after the hook "
+    "(default 30 min).",
+)
+@click.option(
+    "--discard",
+    is_flag=True,
+    help="With --for: forget rolling maintenance that has stopped. Nodes that it has "
+    "drained stay drained.",
+)
+@config_option
+@format_option
+def command(  # noqa: PLR0913 - one for each option
+    *,
+    platform: str,
+    node: str | None,
+    because: str,
+    yes: bool,
+    wait: bool,
+    purpose: str | None,
+    nodes: str | None,
+    hook: str | None,
+    hook_timeout: float,
+    online_timeout: float,
+    discard: bool,
+    config: Path | None,
+    output_format: str,
+) -> int:
+    """Move all guests off a node, and keep it empty until undrain.
+
+    Shows the plan first: the guests and their targets, the load of the targets
+    afterwards, and the guests that cannot leave, with what each of them needs. Then it
+    asks for confirmation.
+
+    Running guests migrate live, containers by a restart where the platform allows it,
+    and stopped guests are relocated. All rules and limits hold, except the cooldown and
+    the minimum uptime. The state lasts over restarts. If a controller runs, its next
+    cycle empties the node; otherwise this command does.
+
+    Without NODE, lists the nodes that are drained or in maintenance on the platform.
+
+    With --for updates it takes one node after the other: drain it, run the hook, wait
+    until the node is online, and undrain it with its guests. Before it starts, it
+    checks for each node that the others can take its guests. If something fails, it
+    stops and says why. The same command continues, also after a crash; the hook must
+    therefore tolerate to be repeated.
+
+    \b
+      opendrs drain lab n1 --because 'new memory'
+      opendrs drain lab n1 --yes --wait
+      opendrs drain lab                     which nodes are drained
+      opendrs drain lab --for updates --hook '/usr/local/sbin/update-node --reboot'
+
+    Exit status: 0 the node is empty, or a controller empties it; 1 you declined,
+    guests remain, or the mode of the controller prevents the drain; 3 some steps
+    failed.
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
+    settings = load_settings(config)
+    settings.connection(platform)
+    source = open_source(platform, settings)
+    require_writable(source.platform)
+    policy = configured_policy(settings)
+    is_table = output_format != JSON
+    task = MaintenanceTask(
+        command="drain",
+        source=source,
+        settings=settings,
+        policy=policy,
+        shows_progress=is_table,
+    )
+    if purpose is not None:
+        if node is not None:
+            raise click.UsageError("--for takes its nodes from --nodes")
+        return roll(
+            RollingTask(
+                maintenance=task,
+                hook_timeout=hook_timeout,
+                online_timeout=online_timeout,
+            ),
+            RollingRequest(nodes=nodes, hook=hook, discard=discard),
+            lambda: yes or confirm("Start?", output_format),
+        )
+    if nodes or hook or discard:
+        raise click.UsageError("--nodes, --hook and --discard need --for updates")
+    if node is None:
+        return _list_nodes(source, settings, output_format)
+    preview = preview_drain(source, settings, policy, NodeId(node))
+    if is_table:
+        print_preview(console(), preview)
+    if not yes and not confirm(f"Drain {node}?", output_format):
+        return INCOMPLETE
+    start_drain(source, settings, NodeId(node), because)
+    result = run_maintenance(task)
+    if result is None:
+        return _follow_controller(task, preview, wait=wait)
+    return _report(task, preview, result)
+
+
+def confirm(question: str, output_format: str) -> bool:
+    """Return the answer of the operator.
+
+    Raises:
+        ConfigurationError: No confirmation is possible.
+    """
+    if output_format == JSON or not sys.stdin.isatty():
+        raise ConfigurationError(
+            "drain: no confirmation is possible without a terminal, or with --format "
+            "json; add --yes",
+            code=DiagnosticCode.INCONSISTENT,
+        )
+    click.echo()
+    if click.confirm(question, default=False):
+        return True
+    click.echo("Nothing was changed.")
+    return False
+
+
+def _list_nodes(source: ClusterSource, settings: Settings, output_format: str) -> int:
+    snapshot = observe(source)
+    drained = read_drained_nodes(source.platform.name, settings)
+    if output_format == JSON:
+        print_json({"nodes": drained_documents(drained, snapshot)})
+    else:
+        print_drained(console(), drained, snapshot)
+    return 0
+
+
+def _follow_controller(
+    task: MaintenanceTask, preview: DrainPreview, *, wait: bool
+) -> int:
+    """Return the status of a drain that the controller of the platform executes."""
+    node, remaining = preview.node, preview.remaining
+    left = guests_on(preview.snapshot, {node})
+    blocker = drain_blocker(task.source, task.settings)
+    if blocker:
+        warn(blocker)
+    elif task.shows_progress:
+        console().print(f"A controller is running: its next cycle drains {node}.")
+    if wait and not blocker:
+        expected = frozenset(remaining)
+        snapshot = wait_until(
+            task, node, lambda now: guests_on(now, {node}) <= expected
+        )
+        left = guests_on(snapshot, {node})
+    if not task.shows_progress:
+        print_json(
+            {
+                "node": node,
+                "executed_by": "controller",
+                "blocked": blocker or None,
+                "empty": not left,
+                "plan": preview_document(preview),
+                "records": [],
+                "remaining": remaining_documents(preview),
+            }
+        )
+    return INCOMPLETE if remaining or blocker else 0
+
+
+def _report(
+    task: MaintenanceTask, preview: DrainPreview, result: MaintenanceResult
+) -> int:
+    """Show what remains, and return the exit status."""
+    assert result.last is not None  # noqa: S101 - a stop raises an error
+    last = DrainPreview(preview.node, result.last.snapshot, result.last.decision)
+    if task.shows_progress:
+        screen = console()
+        print_remaining(screen, last)
+        if not last.remaining:
+            screen.print(f"{preview.node} is empty, and stays so until undrain.")
+    else:
+        print_json(
+            {
+                "node": preview.node,
+                "executed_by": "drain",
+                "empty": not last.remaining,
+                "plan": preview_document(preview),
+                "records": [record_document(each) for each in result.records],
+                "remaining": remaining_documents(last),
+            }
+        )
+    if not last.remaining:
+        return 0
+    failed = any(record.outcome in _FAILURES for record in result.records)
+    return FAILURE if failed else INCOMPLETE

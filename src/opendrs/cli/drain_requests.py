@@ -1,0 +1,146 @@
+"""Requests of operators to drain nodes: preview, start, end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opendrs.cli.drain_tables import DrainPreview
+from opendrs.cli.platform_store import (
+    enrich_from_store,
+    open_operator_store,
+    open_to_read,
+    operator_action,
+)
+from opendrs.cli.sources import ClusterSource, observe
+from opendrs.config.controller_settings import Mode
+from opendrs.config.settings import Settings
+from opendrs.controller.drained_nodes import (
+    RETURN_PREFIX,
+    DrainedNode,
+    GuestReturn,
+    drained_nodes,
+    in_maintenance,
+    maintenance_limits,
+)
+from opendrs.controller.modes import effective_mode
+from opendrs.errors import ConfigurationError, DiagnosticCode, UnknownNodeError
+from opendrs.escapes import repr_value
+from opendrs.model import NodeId, NodeState, Snapshot
+from opendrs.policies import DecisionReason, Drain, Policy
+from opendrs.store import OPERATOR_PREFIX
+
+
+def preview_drain(
+    source: ClusterSource, settings: Settings, policy: Policy[Any], node: NodeId
+) -> DrainPreview:
+    """Return what a drain of *node* would do now.
+
+    Raises:
+        UnknownNodeError: There is no such node.
+        ConfigurationError: The node is excluded, or it does not respond.
+        PlatformError: The cluster cannot be observed.
+        StoreError: The store cannot be read.
+    """
+    snapshot = enrich_from_store(observe(source), policy, source, settings)
+    require_drainable(node, snapshot)
+    drained = in_maintenance(snapshot, node)
+    decision = Drain(limits=maintenance_limits(policy.limits)).decide(drained, None)
+    return DrainPreview(node, drained, decision)
+
+
+def require_drainable(node: NodeId, snapshot: Snapshot) -> None:
+    """Check that *node* exists, responds and is not excluded.
+
+    Raises:
+        UnknownNodeError: There is no such node.
+        ConfigurationError: The node is excluded, or it does not respond.
+    """
+    if node not in snapshot.nodes:
+        known = ", ".join(sorted(snapshot.nodes))
+        raise UnknownNodeError(f"{repr_value(node)}: no such node (nodes: {known})")
+    state = snapshot.nodes[node].state
+    if state not in (NodeState.ONLINE, NodeState.MAINTENANCE):
+        raise ConfigurationError(
+            f"{node}: expected an online node, got state {state}",
+            code=DiagnosticCode.INCONSISTENT,
+        )
+
+
+def drain_blocker(source: ClusterSource, settings: Settings) -> str:
+    """Return why a running controller does not drain by itself, or an empty text.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    name = source.platform.name
+    with open_to_read(name, settings) as store:
+        entries = store.load_all(OPERATOR_PREFIX)
+    effective = effective_mode(
+        settings.controller,
+        entries,
+        source.clock.now(),
+        policy=Drain.name,
+        reason=DecisionReason.DRAINS_NODES,
+    )
+    if effective.mode is Mode.AUTOMATIC:
+        return ""
+    remedy = (
+        f"approve its plan: opendrs plans {name}"
+        if effective.mode is Mode.ADVISE
+        else f"let it drain: opendrs mode {name} automatic"
+    )
+    return (
+        f"the controller is in mode {effective.mode} ({effective.detail}) and does not "
+        f"drain by itself; {remedy}"
+    )
+
+
+def start_drain(
+    source: ClusterSource, settings: Settings, node: NodeId, because: str
+) -> None:
+    """Record that *node* is drained, from now or since an earlier command.
+
+    Raises:
+        StoreError: The store cannot be written.
+    """
+    name = source.platform.name
+    known = {each.node: each for each in read_drained_nodes(name, settings)}
+    action = operator_action(source.clock, "drain", {"node": node, "because": because})
+    former = known.get(node)
+    drained = DrainedNode(
+        node=node,
+        since=action.at if former is None else former.since,
+        user=action.user,
+        because=because or ("" if former is None else former.because),
+    )
+    entries = {drained.key: drained.entry, f"{RETURN_PREFIX}{node}": None}
+    with open_operator_store(name, settings) as store:
+        store.change(action, entries)
+
+
+def read_drained_nodes(platform: str, settings: Settings) -> tuple[DrainedNode, ...]:
+    """Return the nodes of *platform* that operators drain.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    with open_to_read(platform, settings) as store:
+        return drained_nodes(store)
+
+
+def end_drain(
+    source: ClusterSource, settings: Settings, drained: DrainedNode, *, bring_back: bool
+) -> None:
+    """Record that *drained* may receive guests, and whether its guests return.
+
+    Raises:
+        StoreError: The store cannot be written.
+    """
+    arguments = {"node": drained.node, "bring_back": bring_back}
+    action = operator_action(source.clock, "undrain", arguments)
+    request = GuestReturn(
+        node=drained.node, since=drained.since, requested_at=action.at
+    )
+    entries = {drained.key: None, request.key: request.entry if bring_back else None}
+    with open_operator_store(source.platform.name, settings) as store:
+        store.change(action, entries)

@@ -1,0 +1,188 @@
+"""Decisions about maintenance: drain nodes, and return guests after a drain.
+
+They precede those of the policy, whatever it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from opendrs.arrays import SkipReason
+from opendrs.controller.cycle import DecisionSource, Evaluation
+from opendrs.controller.drained_nodes import (
+    DRAIN_PREFIX,
+    RETURN_PREFIX,
+    GuestReturn,
+    guest_returns,
+    maintenance_limits,
+)
+from opendrs.controller.node_inventory import record_nodes
+from opendrs.errors import StoreError
+from opendrs.model import Action, Limits, PowerOff, PowerOn, Snapshot
+from opendrs.policies import (
+    Decision,
+    DecisionReason,
+    Drain,
+    Policy,
+    Return,
+    ReturnMemory,
+)
+from opendrs.ports import Outcome, StepRecord, Store
+
+MAX_WAIT = timedelta(hours=1)  # for the measurements of guests that are to return
+
+
+class MaintenanceDecisionSource:
+    """Decision source that drains nodes and returns guests, before another one decides.
+
+    Args:
+        source: Decides if there is no maintenance to do; None to do only maintenance.
+        policy: Policy with the limits of the operator.
+        store: Contains the requests of the operators and the records of steps.
+        notify: Called to request a further cycle, which continues the maintenance.
+    """
+
+    def __init__(
+        self,
+        source: DecisionSource | None,
+        policy: Policy[Any],
+        store: Store,
+        notify: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._source = source
+        self._policy = policy
+        self._store = store
+        self._notify = notify
+        self._delegated = False
+        self._last_actions: tuple[Action, ...] = ()
+
+    @property
+    def policy(self) -> Policy[Any]:
+        """Return the policy that is evaluated without maintenance."""
+        return self._policy
+
+    def reconcile(self) -> None:
+        """Settle open requests."""
+        if self._source is not None:
+            self._source.reconcile()
+
+    def evaluate(self, snapshot: Snapshot) -> Evaluation[Any]:
+        """Return the first decision with a plan, or that of the other source."""
+        record_nodes(snapshot, self._store)
+        limits = maintenance_limits(self._policy.limits)
+        drain = Drain(limits=limits)
+        drained = drain.decide(snapshot, None)
+        evaluation: Evaluation[Any] = Evaluation(None, drained, policy=drain)
+        self._delegated = False
+        if drained.plan.steps:
+            return evaluation
+        for request in guest_returns(self._store):
+            if not request.finished:
+                returned = self._return_guests(request, snapshot, limits)
+                is_waiting = self._source is None and _waits(returned.decision)
+                if returned.decision.plan.steps or is_waiting:
+                    return returned
+        if self._source is None:
+            return evaluation
+        self._delegated = True
+        return self._source.evaluate(snapshot)
+
+    def record_decision(
+        self, snapshot: Snapshot, decision: Decision[Any], run: str
+    ) -> None:
+        """Record the decision of the other source, if it decided.
+
+        Otherwise a further cycle is requested, unless the same plan was tried before.
+        """
+        if self._delegated and self._source is not None:
+            self._source.record_decision(snapshot, decision, run)
+            return
+        actions = tuple(step.action for step in decision.plan.steps)
+        if actions != self._last_actions:
+            self._notify()
+        self._last_actions = actions
+
+    def _return_guests(
+        self, request: GuestReturn, snapshot: Snapshot, limits: Limits
+    ) -> Evaluation[ReturnMemory]:
+        """Return the decision about *request*; finish it if nothing is left to do."""
+        policy = Return(limits=limits)
+        memory = return_memory(request, self._store.recent(request.since))
+        decision = policy.decide(snapshot, memory)
+        is_late = snapshot.taken_at - request.requested_at > MAX_WAIT
+        if not decision.plan.steps and (is_late or not _waits(decision)):
+            finished = replace(request, finished=True)
+            self._store.save(request.key, finished.entry)
+        return Evaluation(memory, decision, policy=policy)
+
+
+def _waits(decision: Decision[Any]) -> bool:
+    """Return True if a later decision may return more guests."""
+    return decision.reason is DecisionReason.MIGRATION_IN_PROGRESS or any(
+        each.reason is SkipReason.METRICS_MISSING for each in decision.skipped.values()
+    )
+
+
+def return_memory(request: GuestReturn, records: Iterable[StepRecord]) -> ReturnMemory:
+    """Return where the drain of *request* has moved its guests.
+
+    A guest whose return was tried is absent, whatever the outcome.
+
+    Args:
+        request: The request.
+        records: The steps since the drain began, the oldest first.
+    """
+    runs: dict[str, str] = {}
+    guests: dict[str, str] = {}
+    for record in records:
+        action = record.action
+        if isinstance(action, PowerOn | PowerOff) or (
+            record.intended_at < request.since
+        ):
+            continue
+        if action.target == request.node and record.intended_at >= request.requested_at:
+            guests.pop(action.guest, None)
+        elif record.outcome is not Outcome.DONE:
+            continue
+        elif action.source == request.node:
+            runs[action.guest], guests[action.guest] = record.run, action.target
+        elif runs.get(action.guest) == record.run:  # the rest of a detour
+            guests[action.guest] = action.target
+    return {"node": request.node, "guests": guests}
+
+
+class MaintenanceWatch:
+    """Detection of new requests of operators, for an early cycle.
+
+    Args:
+        store: Contains the requests.
+        notify: Called when they have changed.
+    """
+
+    def __init__(self, store: Store, notify: Callable[[], None]) -> None:
+        self._store = store
+        self._notify = notify
+        self._seen = self._requests()
+
+    def check(self) -> None:
+        """Notify if the requests have changed since the last call.
+
+        An unreadable store is ignored: the next cycle reports it.
+        """
+        try:
+            requests = self._requests()
+        except StoreError:
+            return
+        if requests != self._seen:
+            self._seen = requests
+            self._notify()
+
+    def _requests(self) -> frozenset[tuple[str, str]]:
+        return frozenset(
+            (key, str(entry.get("since")) + str(entry.get("requested_at")))
+            for prefix in (DRAIN_PREFIX, RETURN_PREFIX)
+            for key, entry in self._store.load_all(prefix).items()
+        )

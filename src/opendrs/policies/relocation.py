@@ -1,0 +1,144 @@
+"""Relocation of stopped guests to nodes on which they could start.
+
+A stopped guest uses no memory of a node. It is placed by the memory that all guests on
+a node may use, as if all of them ran.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from opendrs.arrays import SkippedGuest, SkipReason
+from opendrs.model import (
+    DEFAULT_LIMITS,
+    Guest,
+    GuestId,
+    GuestState,
+    Mobility,
+    NodeId,
+    Pin,
+    Relocation,
+    Snapshot,
+    Step,
+    StepId,
+    TagExclusion,
+)
+from opendrs.rules import NO_GUESTS, CompiledRules, FeasibilityChecker, compile_rules
+
+
+@dataclass(frozen=True, slots=True)
+class Relocations:
+    """Relocations of stopped guests.
+
+    Attributes:
+        steps: One step for each guest, independent of each other.
+        skipped: Why each of the other stopped guests stays.
+    """
+
+    steps: tuple[Step, ...]
+    skipped: Mapping[GuestId, SkippedGuest]
+
+
+def plan_relocations(snapshot: Snapshot, guests: Collection[GuestId]) -> Relocations:
+    """Return the relocations of the stopped guests among *guests*.
+
+    Args:
+        snapshot: The cluster after the migrations of running guests.
+        guests: The guests that are to leave their nodes.
+    """
+    rules = compile_rules(snapshot)
+    checker = FeasibilityChecker(snapshot, rules, DEFAULT_LIMITS)
+    place = {name: guest.node for name, guest in snapshot.guests.items()}
+    steps: list[Step] = []
+    skipped: dict[GuestId, SkippedGuest] = {}
+    for name in sorted(guests):
+        guest = snapshot.guests[name]
+        if guest.state is not GuestState.STOPPED:
+            continue
+        blocker = _blocker(guest, snapshot, rules)
+        targets = [
+            node.id
+            for node in snapshot.nodes.values()
+            if node.id != guest.node and checker.is_compatible([guest], node)
+        ]
+        if blocker is None and not targets:
+            detail = "its rules and hardware allow no other node that is online"
+            blocker = SkippedGuest(SkipReason.NO_FEASIBLE_NODE, detail)
+        if blocker is not None:
+            skipped[name] = blocker
+            continue
+        target = _best_target(guest, targets, place, snapshot, rules)
+        place[name] = target
+        steps.append(
+            Step(
+                StepId(f"r{len(steps) + 1}"),
+                Relocation(name, guest.node, target),
+                detail=f"stopped; {target} has the least committed memory",
+            )
+        )
+    return Relocations(tuple(steps), skipped)
+
+
+def _best_target(
+    guest: Guest,
+    targets: list[NodeId],
+    place: Mapping[GuestId, NodeId],
+    snapshot: Snapshot,
+    rules: CompiledRules,
+) -> NodeId:
+    """Return the target with the fewest conflicts, then the least committed memory."""
+    committed: Counter[NodeId] = Counter()
+    for name, node in place.items():
+        limit = snapshot.guests[name].limit
+        committed[node] += 0 if limit is None else limit.memory
+
+    def rank(node: NodeId) -> tuple[int, int, float, NodeId]:
+        def count(names: Collection[GuestId]) -> int:
+            return sum(place[name] == node for name in names if name != guest.id)
+
+        apart = rules.apart.get(guest.id, NO_GUESTS)
+        soft_apart = rules.soft_apart.get(guest.id, NO_GUESTS)
+        together = rules.together.get(guest.id, NO_GUESTS)
+        soft_together = rules.soft_together.get(guest.id, NO_GUESTS)
+        capacity = snapshot.nodes[node].capacity
+        memory = float("inf") if capacity is None else committed[node] / capacity.memory
+        return (
+            count(apart) - count(together),
+            count(soft_apart) - count(soft_together),
+            memory,
+            node,
+        )
+
+    return min(targets, key=rank)
+
+
+def _blocker(
+    guest: Guest, snapshot: Snapshot, rules: CompiledRules
+) -> SkippedGuest | None:
+    """Return why the stopped *guest* stays; None if it may be relocated."""
+    if guest.migrating_to is not None:
+        return SkippedGuest(SkipReason.MIGRATION_IN_PROGRESS, "migration in progress")
+    if guest.managed_by is not None:
+        detail = f"placement managed by {guest.managed_by}"
+        return SkippedGuest(SkipReason.MANAGED_ELSEWHERE, detail)
+    if guest.lock is not None:
+        return SkippedGuest(SkipReason.GUEST_LOCKED, f"locked: {guest.lock}")
+    excluded = _excluded(guest, snapshot, rules)
+    if excluded is None and guest.effective_mobility is Mobility.NONE:
+        suffix = f": {guest.mobility_detail}" if guest.mobility_detail else ""
+        return SkippedGuest(SkipReason.MOBILITY_NONE, f"not migratable{suffix}")
+    return excluded
+
+
+def _excluded(
+    guest: Guest, snapshot: Snapshot, rules: CompiledRules
+) -> SkippedGuest | None:
+    """Return the rule that forbids migrations of *guest*; None if there is none."""
+    for rule in snapshot.rules:
+        if isinstance(rule, Pin) and guest.id in rule.guests:
+            return SkippedGuest(SkipReason.PINNED, rules.immovable[guest.id])
+        if isinstance(rule, TagExclusion) and guest.tags & rule.tags:
+            return SkippedGuest(SkipReason.TAG_EXCLUDED, rules.immovable[guest.id])
+    return None

@@ -1,0 +1,278 @@
+"""The commands drain and undrain on a cluster that outlives them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+from opendrs.cli.platforms import PLATFORMS
+from opendrs.config.platform_kinds import PlatformKind
+from opendrs.controller import SystemClock
+from opendrs.model import GIB, GuestId, GuestState, Snapshot
+from opendrs.simulation import SimulatedPlatform, datacenter
+from support.builders import cluster
+from support.howto_pages import HowToPage
+from support.terminal import CommandResult, RunOpendrs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NoSettings:
+    """The settings of a platform that needs none."""
+
+
+def initial_cluster(*, locked: bool = True) -> Snapshot:
+    snapshot = cluster(
+        {"n1": 0.4, "n2": 0.1, "n3": 0.1},
+        {
+            "a": ("n1", 0.1),
+            "b": ("n1", 0.1),
+            "backup": ("n1", 0.1),
+            "stopped": ("n1", 0.1),
+            "d": ("n2", 0.1),
+            "e": ("n3", 0.1),
+        },
+    )
+    changed = {
+        "stopped": replace(
+            snapshot.guests[GuestId("stopped")], state=GuestState.STOPPED
+        ),
+        "backup": replace(
+            snapshot.guests[GuestId("backup")], lock="backup" if locked else None
+        ),
+    }
+    guests = {**snapshot.guests, **{each.id: each for each in changed.values()}}
+    return replace(snapshot, guests=guests)
+
+
+class Lab:
+    """A platform, and commands about it."""
+
+    def __init__(self, opendrs: RunOpendrs, config: Path, origin: Snapshot) -> None:
+        self._opendrs = opendrs
+        self._config = config
+        self.replace(origin)
+
+    def replace(self, origin: Snapshot) -> None:
+        self.platform = SimulatedPlatform(
+            origin, SystemClock(), bandwidth=1000 * GIB, load_variation=0.0, name="lab"
+        )
+
+    def run(self, command: str, *options: str) -> CommandResult:
+        return self._opendrs(command, "lab", *options, "--config", str(self._config))
+
+    def document(self, command: str, *options: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(
+            self.run(command, *options, "--format", "json").out
+        )
+        return found
+
+    def on(self, node: str) -> list[str]:
+        guests = self.platform.observe().guests.values()
+        return sorted(guest.id for guest in guests if guest.node == node)
+
+
+@pytest.fixture
+def lab(opendrs: RunOpendrs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Lab:
+    sleep = SystemClock.sleep
+    monkeypatch.setattr(
+        SystemClock, "sleep", lambda clock, seconds: sleep(clock, min(seconds, 0.05))
+    )
+    monkeypatch.setattr(datacenter, "RESTART_TIME", 0.1)
+    config = tmp_path / "opendrs.toml"
+    config.write_text(
+        tomli_w.dumps(
+            {
+                "platform": {"lab": {"kind": "shared"}},
+                "store": {"path": str(tmp_path / "record.sqlite")},
+            }
+        )
+    )
+    found = Lab(opendrs, config, initial_cluster())
+    kind = PlatformKind(
+        settings_type=_NoSettings,
+        create=lambda _name, _settings, _rules: found.platform,
+    )
+    monkeypatch.setitem(PLATFORMS.kinds, "shared", lambda: kind)
+    return found
+
+
+def test_drain_names_what_stays_and_what_it_needs(lab: Lab) -> None:
+    result = lab.run("drain", "n1", "--yes", "--because", "new disk")
+
+    assert (result.status, result.err) == (1, "")
+    assert lab.on("n1") == ["backup"]
+    assert "1 guest cannot leave n1:" in result.out
+    assert "wait for the end of the operation" in result.out
+    assert lab.run("drain").out.count("new disk") == 1
+
+
+def test_drain_reports_targets_with_their_load_afterwards(lab: Lab) -> None:
+    document = lab.document("drain", "n1", "--yes")
+
+    assert (document["executed_by"], document["empty"]) == ("drain", False)
+    (remaining,) = document["remaining"]
+    assert (remaining["guest"], remaining["reason"]) == ("backup", "guest-locked")
+    by_node = {each["node"]: each for each in document["plan"]["targets"]}
+    assert sorted(by_node) == ["n2", "n3"]
+    assert by_node["n2"]["cpu_before"] == pytest.approx(0.1)
+    assert by_node["n2"]["cpu_after"] == pytest.approx(0.2)
+    assert {each["outcome"] for each in document["records"]} == {"done"}
+
+
+def test_node_stays_empty_and_is_refilled(lab: Lab) -> None:
+    lab.run("drain", "n1", "--yes")
+
+    assert lab.run("apply", "--yes", "--policy", "optimize").status == 0
+    assert lab.on("n1") == ["backup"]
+    assert lab.run("undrain", "n1", "--bring-back").status == 0
+    assert lab.on("n1") == ["a", "b", "backup", "stopped"]
+    assert lab.document("drain") == {"nodes": []}
+    assert lab.run("replay").status == 0
+
+
+def test_undrain_leaves_guests_where_they_are(lab: Lab) -> None:
+    lab.run("drain", "n1", "--yes")
+
+    assert lab.run("undrain", "n1").status == 0
+    assert lab.on("n1") == ["backup"]
+
+
+def test_second_drain_continues_the_first(lab: Lab) -> None:
+    lab.run("drain", "n1", "--yes", "--because", "new disk")
+    (first,) = lab.document("drain")["nodes"]
+    lab.run("drain", "n1", "--yes")
+
+    (second,) = lab.document("drain")["nodes"]
+    assert (second["since"], second["because"]) == (first["since"], "new disk")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("drain", "n9", "--yes"), "unknown-name"),
+        (("drain", "n1"), "inconsistent"),
+        (("undrain", "n1"), "unknown-name"),
+    ],
+)
+def test_bad_input_changes_nothing(lab: Lab, words: tuple[str, ...], code: str) -> None:
+    result = lab.run(*words, "--format", "json")
+
+    assert result.status == 2
+    assert json.loads(result.err.splitlines()[-1])["code"] == code
+    assert lab.document("drain") == {"nodes": []}
+    assert len(lab.on("n1")) == 4
+
+
+def rolling_hook(tmp_path: Path, body: str) -> str:
+    """Return a command that appends the name of the node to the file `order`."""
+    script = tmp_path / "hook.sh"
+    script.write_text(f'echo "updating $1"; echo "$1" >> {tmp_path}/order\n{body}\n')
+    return f"sh {script}"
+
+
+@pytest.fixture
+def free_lab(lab: Lab) -> Lab:
+    lab.replace(initial_cluster(locked=False))
+    return lab
+
+
+def test_rolling_updates_each_node_when_it_is_empty(
+    free_lab: Lab, tmp_path: Path
+) -> None:
+    before = {node: free_lab.on(node) for node in ("n1", "n2", "n3")}
+    hook = rolling_hook(tmp_path, "")
+
+    result = free_lab.run("drain", "--for", "updates", "--hook", hook, "--yes")
+
+    assert (result.status, result.err) == (0, "")
+    assert "n2: hook: updating n2" in result.out
+    assert (tmp_path / "order").read_text().split() == ["n1", "n2", "n3"]
+    assert {node: free_lab.on(node) for node in before} == before
+    assert free_lab.document("drain") == {"nodes": []}
+
+
+def test_rolling_stops_at_a_failed_hook_and_continues(
+    free_lab: Lab, tmp_path: Path
+) -> None:
+    hook = rolling_hook(
+        tmp_path, f'[ "$1" != n2 ] || [ -e {tmp_path}/fixed ] || exit 3'
+    )
+    words = ("drain", "--for", "updates", "--yes")
+
+    stopped = free_lab.document(*words, "--hook", hook)
+
+    assert stopped["failure"] == "n2: hook: exit status 3"
+    assert (stopped["done"], stopped["left"]) == (["n1"], ["n2", "n3"])
+    assert free_lab.on("n2") == []
+    (tmp_path / "fixed").touch()
+    assert free_lab.run(*words, "--hook", "true").status == 2  # another hook
+    assert free_lab.document(*words)["done"] == ["n1", "n2", "n3"]
+    assert (tmp_path / "order").read_text().split() == ["n1", "n2", "n2", "n3"]
+
+
+def test_rolling_starts_only_if_every_node_can_be_drained(
+    lab: Lab, tmp_path: Path
+) -> None:
+    hook = rolling_hook(tmp_path, "")
+    words = ("drain", "--for", "updates", "--yes", "--hook", hook)
+
+    rejected = lab.run(*words)
+
+    assert rejected.status == 1
+    assert "guests cannot leave n1" in rejected.out
+    assert not (tmp_path / "order").exists()
+    assert lab.run(*words, "--nodes", "n3,n2").status == 0
+    assert (tmp_path / "order").read_text().split() == ["n3", "n2"]
+
+
+def test_rolling_that_is_discarded_can_be_started_again(
+    free_lab: Lab, tmp_path: Path
+) -> None:
+    words = ("drain", "--for", "updates", "--yes")
+    assert free_lab.run(*words, "--hook", "false").status == 3
+
+    assert free_lab.run(*words, "--discard").status == 0
+    assert free_lab.document("drain")["nodes"][0]["node"] == "n1"
+    hook = rolling_hook(tmp_path, "")
+    assert free_lab.run(*words, "--hook", hook, "--nodes", "n1").status == 0
+    assert free_lab.document("drain") == {"nodes": []}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--for", "updates"),
+        ("--for", "updates", "--hook", ""),
+        ("--for", "updates", "--hook", "'"),
+        ("--for", "updates", "--hook", "true", "--nodes", "n1,n1"),
+        ("--for", "updates", "--hook", "true", "--nodes", "n9"),
+        ("n1", "--for", "updates", "--hook", "true"),
+        ("n1", "--hook", "true"),
+    ],
+)
+def test_invalid_rolling_is_rejected(lab: Lab, options: tuple[str, ...]) -> None:
+    assert lab.run("drain", *options, "--yes").status == 2
+    assert lab.document("drain") == {"nodes": []}
+
+
+def test_howto_commands_run(free_lab: Lab, tmp_path: Path) -> None:
+    statuses: list[int] = []
+
+    def run(command: str) -> None:
+        _, verb, _, *options = shlex.split(command)
+        if "--hook" in options:  # it fails, as the page assumes afterwards
+            options[options.index("--hook") + 1] = rolling_hook(tmp_path, "exit 1")
+        if verb == "drain" and options:
+            options.append("--yes")
+        statuses.append(free_lab.run(verb, *options).status)
+
+    HowToPage("drain.md").run({"opendrs": run})
+
+    assert statuses == [0, 0, 0, 0, 3, 0, 0]
+    assert free_lab.document("drain") == {"nodes": []}

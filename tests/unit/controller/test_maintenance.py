@@ -1,0 +1,178 @@
+"""Drained nodes in the store, what returns after a drain, and further cycles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from opendrs.controller.cycle import PolicyDecisionSource
+from opendrs.controller.drained_nodes import (
+    DRAIN_PREFIX,
+    DrainedNode,
+    GuestReturn,
+    drained_nodes,
+    guest_returns,
+    with_drained_nodes,
+)
+from opendrs.controller.maintenance import (
+    MaintenanceDecisionSource,
+    MaintenanceWatch,
+    return_memory,
+)
+from opendrs.controller.rolling import RollingPhase, RollingUpdate, rolling_update
+from opendrs.errors import StoreError
+from opendrs.model import NodeId, NodeState, StepId
+from opendrs.policies import Balance
+from opendrs.ports import Outcome, StepRecord
+from opendrs.store import MemoryStore
+from support.builders import NOON, cluster
+from support.simulated_cluster import migration
+
+N1 = NodeId("n1")
+DRAIN = DrainedNode(node=N1, since=NOON, user="ada", because="disk")
+RETURN = GuestReturn(node=N1, since=NOON, requested_at=NOON + timedelta(hours=1))
+
+
+def store_with(*requests: DrainedNode | GuestReturn) -> MemoryStore:
+    store = MemoryStore()
+    for each in requests:
+        store.save(each.key, each.entry)
+    return store
+
+
+def record(minute: int, run: str, *move: str, outcome: Outcome | None) -> StepRecord:
+    at = NOON + timedelta(minutes=minute)
+    return StepRecord(
+        run=run,
+        step=StepId(f"s{minute}"),
+        action=migration(*move),
+        intended_at=at,
+        outcome=outcome,
+    )
+
+
+def test_requests_are_read_as_they_were_saved() -> None:
+    store = store_with(DRAIN, RETURN)
+
+    assert drained_nodes(store) == (DRAIN,)
+    assert guest_returns(store) == (RETURN,)
+
+
+@pytest.mark.parametrize("entry", [{}, {"since": 1, "user": "a", "because": ""}])
+def test_damaged_request_is_an_error(entry: dict[str, object]) -> None:
+    store = MemoryStore()
+    store.save(f"{DRAIN_PREFIX}n1", entry)
+
+    with pytest.raises(StoreError, match="operator/drain/n1"):
+        drained_nodes(store)
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (NodeState.ONLINE, NodeState.MAINTENANCE),
+        (NodeState.OFFLINE, NodeState.OFFLINE),
+        (NodeState.EXCLUDED, NodeState.EXCLUDED),
+        (NodeState.UNKNOWN, NodeState.UNKNOWN),
+    ],
+)
+def test_drained_node_is_in_maintenance_if_online(
+    state: NodeState, expected: NodeState
+) -> None:
+    snapshot = cluster({"n1": 0.1, "n2": 0.1}, {})
+    node = replace(snapshot.nodes[N1], state=state)
+    snapshot = replace(snapshot, nodes={**snapshot.nodes, N1: node})
+
+    assert with_drained_nodes(snapshot, store_with(DRAIN)).nodes[N1].state is expected
+
+
+def test_guests_return_from_the_end_of_their_detour_once() -> None:
+    done = Outcome.DONE
+    records = [
+        record(1, "drain", "a", "n1", "n2", outcome=done),
+        record(2, "drain", "b", "n1", "n2", outcome=done),
+        record(3, "drain", "b", "n2", "n3", outcome=done),
+        record(4, "drain", "c", "n1", "n2", outcome=Outcome.FAILED),
+        record(5, "drain", "d", "n2", "n3", outcome=done),
+        record(6, "drain", "e", "n1", "n3", outcome=done),
+        record(61, "undrain", "e", "n3", "n1", outcome=Outcome.FAILED),
+    ]
+
+    assert return_memory(RETURN, records) == {
+        "node": "n1",
+        "guests": {"a": "n2", "b": "n3"},
+    }
+
+
+def test_further_cycle_is_requested_once_for_the_same_plan() -> None:
+    snapshot = cluster({"n1": 0.1, "n2": 0.1}, {"a": ("n1", 0.1)})
+    requested: list[int] = []
+    store = store_with(DRAIN)
+    source = MaintenanceDecisionSource(
+        PolicyDecisionSource(Balance(), store),
+        Balance(),
+        store,
+        lambda: requested.append(1),
+    )
+    drained = with_drained_nodes(snapshot, store)
+
+    for _ in range(3):
+        evaluation = source.evaluate(drained)
+        source.record_decision(drained, evaluation.decision, "run")
+
+    assert evaluation.policy is not None
+    assert evaluation.policy.name == "drain"
+    assert requested == [1]
+    assert source.evaluate(snapshot).policy is None  # the policy itself decides
+
+
+def test_return_without_a_guest_is_finished() -> None:
+    store = store_with(RETURN)
+    source = MaintenanceDecisionSource(None, Balance(), store)
+
+    source.evaluate(cluster({"n1": 0.1, "n2": 0.1}, {"a": ("n2", 0.1)}))
+
+    (request,) = guest_returns(store)
+    assert request.finished
+
+
+def test_watch_notifies_of_new_requests_only() -> None:
+    notified: list[int] = []
+    store = store_with(DRAIN)
+    watch = MaintenanceWatch(store, lambda: notified.append(1))
+
+    watch.check()
+    assert notified == []
+    store.save(RETURN.key, RETURN.entry)
+    watch.check()
+    watch.check()
+    assert notified == [1]
+    store.save(RETURN.key, replace(RETURN, finished=True).entry)
+    watch.check()
+    assert notified == [1]
+
+
+def test_rolling_update_advances_through_its_phases() -> None:
+    state = RollingUpdate(nodes=(N1, NodeId("n2")), hook=("true",))
+    phases = []
+    while state.nodes:
+        phases.append((state.nodes[0], state.phase.value))
+        state = state.advanced()
+
+    names = [each.value for each in RollingPhase]
+    assert phases == [(node, name) for node in ("n1", "n2") for name in names]
+    assert state.done == ("n1", "n2")
+
+
+def test_rolling_update_is_read_as_it_was_saved() -> None:
+    store = MemoryStore()
+    assert rolling_update(store) is None
+    state = RollingUpdate(nodes=(N1,), hook=("sh", "x"), failure="n1: hook: 1")
+    store.save("operator/rolling", state.entry)
+    assert rolling_update(store) == state
+
+    store.save("operator/rolling", {**state.entry, "phase": "gone"})
+    with pytest.raises(StoreError):
+        rolling_update(store)
