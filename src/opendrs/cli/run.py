@@ -10,6 +10,7 @@ import click
 from opendrs.cli.apply_cycle import exit_status
 from opendrs.cli.file_permissions import log_exposures
 from opendrs.cli.logs import level_option, log_format_option, log_to_stderr
+from opendrs.cli.monitors import monitor_controller
 from opendrs.cli.plan_summary import repair_command
 from opendrs.cli.sources import load_settings, open_source, require_writable
 from opendrs.cli.wiring import ControllerFactory, cancel_on_signals
@@ -70,7 +71,10 @@ def command(
         stack.enter_context(cancel_on_signals(cancellation))
         source = open_source(name, settings, pace=0.0 if once else 1.0)
         require_writable(source.platform)
-        parts = ControllerFactory(settings, source, cancellation, stack)
+        observers = stack.enter_context(
+            monitor_controller(settings, source.clock, cancellation)
+        )
+        parts = ControllerFactory(settings, source, cancellation, stack, observers)
         if not parts.acquire_store():
             return 0
         repair = repair_command(["apply", name], config, settings)

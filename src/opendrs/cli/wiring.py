@@ -17,9 +17,9 @@ from opendrs.controller import CancellationToken, ExecutionContext
 from opendrs.controller.agent_requests import RequestBatch
 from opendrs.controller.clock import POLL_INTERVAL
 from opendrs.controller.cycle import DecisionSource, PolicyDecisionSource
-from opendrs.controller.event_log import LoggingObserver
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
+from opendrs.controller.observers import ControllerObservers
 from opendrs.errors import LeaseLostError
 from opendrs.model import Snapshot
 from opendrs.policies import Policy
@@ -36,6 +36,7 @@ class ControllerFactory:
         source: The platform that is controlled.
         cancellation: The token that stops the controller.
         stack: Closes the store and the API server at the end.
+        observers: Observers of the controller.
 
     Raises:
         ConfigurationError: The credentials of the API cannot be used; no store is
@@ -48,11 +49,13 @@ class ControllerFactory:
         source: ClusterSource,
         cancellation: CancellationToken,
         stack: ExitStack,
+        observers: ControllerObservers,
     ) -> None:
         self._settings = settings
         self._source = source
         self._cancellation = cancellation
         self._stack = stack
+        self._observers = observers
         self._wakeup_event = WakeupEvent()
         self._store: SqliteStore | PostgresqlStore
         if settings.api is not None:
@@ -78,9 +81,12 @@ class ControllerFactory:
                     raise
                 if not waits:
                     log_event(LogEventCode.CONTROLLER_STANDBY, f"standby: {error}")
+                    self._observers.standby_started(str(error))
                 waits = True
+                self._observers.loop_polled()
                 self._source.clock.sleep(POLL_INTERVAL)
             else:
+                self._observers.lease_acquired(self._store)
                 return True
         return False
 
@@ -113,7 +119,9 @@ class ControllerFactory:
             observe=ClusterObserver(self._source).observe,
             require_alive=require_alive,
             repair_command=repair_command,
+            observer=self._observers,
         )
+        self._observers.configured(self._settings.policy, loop_settings.interval)
         return Controller(
             loop_settings,
             self._execution_context(decision_source),
@@ -127,7 +135,7 @@ class ControllerFactory:
             clock=self._source.clock,
             store=self._store,
             limits=decision_source.policy.limits,
-            observer=LoggingObserver(self._cancellation),
+            observer=self._observers,
             cancellation=self._cancellation,
         )
 

@@ -11,6 +11,11 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from opendrs.config.binding import unknown_name
+from opendrs.config.monitoring_settings import (
+    MetricsSettings,
+    is_listen_address,
+    split_listen_address,
+)
 from opendrs.config.platform_kinds import PlatformConnection
 from opendrs.config.policy_loading import build_policy
 from opendrs.errors import DiagnosticCode, InvalidSettingError, UnknownPlatformError
@@ -19,7 +24,6 @@ from opendrs.model import DEFAULT_LIMITS, Limits, Rule, Seconds
 from opendrs.policies import Policy
 
 MAX_DURATION = 86_400.0  # seconds: the retention of sample histories
-_ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]/]+):(?P<port>\d{1,5})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +76,7 @@ class ApiSettings:
 
     def __post_init__(self) -> None:
         problems = []
-        address = _ADDRESS.fullmatch(self.listen)
-        if address is None or int(address["port"]) > 65_535:
+        if not is_listen_address(self.listen):
             problems.append("listen: expected ADDRESS:PORT, such as 0.0.0.0:8443")
         for name in (
             "agent_timeout",
@@ -93,8 +96,7 @@ class ApiSettings:
     @property
     def address(self) -> tuple[str, int]:
         """Return the address and the port to listen on."""
-        host, _, port = self.listen.rpartition(":")
-        return host.strip("[]"), int(port)
+        return split_listen_address(self.listen)
 
     def staleness_limits(self, interval: float) -> StalenessLimits:
         """Return the validity of requests and samples for cycles of *interval*."""
@@ -273,6 +275,7 @@ class Settings:
         agent: Settings of the host agent; None if not configured.
         controller: Settings of the control loop.
         api: Settings of the API; None if not configured.
+        metrics: Settings of the port for metrics; None if not configured.
     """
 
     platforms: Mapping[str, PlatformConnection] = field(default_factory=dict)
@@ -284,6 +287,7 @@ class Settings:
     agent: AgentSettings | None = None
     controller: ControllerSettings = ControllerSettings()
     api: ApiSettings | None = None
+    metrics: MetricsSettings | None = None
 
     def load_policy(
         self, name: str | None = None, changes: Mapping[str, object] | None = None

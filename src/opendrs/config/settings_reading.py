@@ -16,6 +16,7 @@ from opendrs.config.diagnostics import (
     raise_diagnostics,
 )
 from opendrs.config.formats import FileFormat, require_format
+from opendrs.config.monitoring_settings import MetricsSettings
 from opendrs.config.parsing import (
     display_path,
     duplicate_key_diagnostics,
@@ -49,6 +50,7 @@ _TABLES = frozenset(
         "agent",
         "controller",
         "limits",
+        "metrics",
         "platform",
         "policy",
         "api",
@@ -137,6 +139,7 @@ class _SettingsReader:
             controller=self._bind(ControllerSettings, ("controller",), tables)
             or ControllerSettings(),
             api=self._api(tables, name),
+            metrics=self._metrics(tables),
         )
 
     def _diagnose(self, at: KeyPath, message: str, code: DiagnosticCode) -> None:
@@ -176,6 +179,11 @@ class _SettingsReader:
         if "agent" not in tables:
             return None
         return self._bind(AgentSettings, ("agent",), tables)
+
+    def _metrics(self, tables: Mapping[str, object]) -> MetricsSettings | None:
+        if "metrics" not in tables:
+            return None
+        return self._bind(MetricsSettings, ("metrics",), tables)
 
     def _api(self, tables: Mapping[str, object], policy: str) -> ApiSettings | None:
         if "api" not in tables:

@@ -11,7 +11,9 @@ from typing import Any
 from opendrs.controller.cycle import RecordedDecision
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.execution_context import CancellationToken, ExecutionObserver
+from opendrs.controller.observers import NullControllerObserver
 from opendrs.controller.serialization import action_document, violation_documents
+from opendrs.guard import Rejection
 from opendrs.model import (
     Action,
     PowerOff,
@@ -30,8 +32,8 @@ from opendrs.rules import Violation, ViolationChange, violation_change
 _FAILURES = (Outcome.FAILED, Outcome.LOST, Outcome.ABORTED)
 
 
-class LoggingObserver:
-    """Execution observer that logs each event.
+class LoggingObserver(NullControllerObserver):
+    """Controller observer that logs the events of steps.
 
     Args:
         cancellation: Stop and abort requests of the operator, which are logged too.
@@ -41,6 +43,7 @@ class LoggingObserver:
         self._cancellation = cancellation
         self._reported_requests = 0
         self._running: set[StepId] = set()
+        self._rejections: dict[StepId, Rejection] = {}
         self._last_detail = ""
 
     def step_started(self, step: Step) -> None:
@@ -59,14 +62,25 @@ class LoggingObserver:
         _log_step(LogEventCode.STEP_WAITING, step, "waits", detail, level=level)
         self._last_detail = detail
 
+    def step_rejected(self, step: Step, rejection: Rejection) -> None:
+        """Keep the reason code, which is logged with the outcome."""
+        self._rejections[step.id] = rejection
+
     def step_finished(self, step: Step, record: StepRecord) -> None:
         """Log the outcome; failures at level warning."""
         self._running.discard(step.id)
+        rejection = self._rejections.pop(step.id, None)
+        reason = {} if rejection is None else {"reason": rejection.reason.value}
         self._log_cancellation()
         outcome = record.outcome or Outcome.LOST
         level = logging.WARNING if outcome in _FAILURES else logging.INFO
         _log_step(
-            LogEventCode.STEP_FINISHED, step, outcome.value, record.detail, level=level
+            LogEventCode.STEP_FINISHED,
+            step,
+            outcome.value,
+            record.detail,
+            level=level,
+            **reason,
         )
 
     def _log_cancellation(self) -> None:
@@ -94,6 +108,7 @@ def _log_step(
     state: str,
     detail: str = "",
     level: int = logging.INFO,
+    **fields: object,
 ) -> None:
     suffix = f": {detail}" if detail else ""
     log_event(
@@ -104,6 +119,7 @@ def _log_step(
         **action_document(step.action),
         state=state,
         detail=detail,
+        **fields,
     )
 
 

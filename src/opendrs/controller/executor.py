@@ -96,8 +96,8 @@ class PlanProgress:
 
     def is_ready(self, step: Step, together: Iterable[Step] = ()) -> bool:
         """Return True if every dependency of *step* is finished or in *together*."""
-        names = {companion.id for companion in together}
-        return all(name in self._finished or name in names for name in step.depends_on)
+        ended = {*self._finished, *(companion.id for companion in together)}
+        return ended.issuperset(step.depends_on)
 
     def record_intention(self, step: Step) -> StepRecord:
         """Write the record that *step* is about to start, and return it."""
@@ -110,9 +110,11 @@ class PlanProgress:
         """Record the end of a step that was started, or that it is left open."""
         self._finished[record.step] = record
 
-    def reject(self, steps: Iterable[Step], detail: str) -> None:
+    def reject(self, steps: GroupSteps, rejection: Rejection) -> None:
         """Finish *steps* as rejected."""
-        self._finish(steps, Outcome.REJECTED, detail)
+        for step in steps:
+            self._context.observer.step_rejected(step, rejection)
+        self._finish(steps, Outcome.REJECTED, rejection.detail)
 
     def skip(self, steps: Iterable[Step], detail: str) -> None:
         """Finish *steps* as skipped."""
@@ -305,12 +307,12 @@ class _PlanExecution:
         limits = self._context.limits
         rejection = check(actions, snapshot, limits)
         if rejection is not None and not self._is_temporary(rejection):
-            self._progress.reject(group, rejection.detail)
+            self._progress.reject(group, rejection)
         elif rejection is not None:
             self._defer(group, rejection)
         elif (over_limit := check_concurrency(actions, snapshot, limits)) is not None:
             if self._may_stay_over_limit(actions, snapshot):
-                self._progress.reject(group, over_limit.detail)
+                self._progress.reject(group, over_limit)
             else:
                 self._defer(group, over_limit)
         else:
@@ -355,7 +357,7 @@ class _PlanExecution:
         else:
             self._stall_backoff.record_failure(now)
         if self._stall_backoff.is_exhausted(now):
-            self._progress.reject(group, rejection.detail)
+            self._progress.reject(group, rejection)
         else:
             self._progress.report_waiting(group, rejection.detail)
 
@@ -387,9 +389,9 @@ class _PlanExecution:
 def _without_unreachable_migrations(snapshot: Snapshot) -> Snapshot:
     """Return *snapshot* without the migrations from or to an unreachable node."""
     guests = {
-        name: replace(guest, migrating_to=None)
-        if not all(snapshot.nodes[node].reachable for node in guest.occupied_nodes)
-        else guest
+        name: guest
+        if all(snapshot.nodes[node].reachable for node in guest.occupied_nodes)
+        else replace(guest, migrating_to=None)
         for name, guest in snapshot.guests.items()
     }
     return replace(snapshot, guests=guests)

@@ -5,14 +5,20 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from opendrs.controller.clock import POLL_INTERVAL, ExponentialBackoff, IntervalTimer
-from opendrs.controller.cycle import CycleContext, DecisionSource, run_cycle
+from opendrs.controller.cycle import (
+    CycleContext,
+    CycleResult,
+    DecisionSource,
+    run_cycle,
+)
 from opendrs.controller.event_log import CycleLogger
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.execution_context import ExecutionContext
 from opendrs.controller.executor import ExecutionReport
+from opendrs.controller.observers import ControllerObserver, NullControllerObserver
 from opendrs.errors import PermissionDeniedError, PlatformError, UnsupportedError
 from opendrs.model import Snapshot, format_count
 
@@ -49,6 +55,7 @@ class LoopSettings:
             the API server, has ended.
         repair_command: Command that repairs violated rules while no controller runs,
             for the log; None if there is none.
+        observer: Receives the events of the loop.
     """
 
     interval: float
@@ -56,6 +63,7 @@ class LoopSettings:
     observe: Callable[[], Snapshot]
     require_alive: Callable[[], None]
     repair_command: str | None = None
+    observer: ControllerObserver = field(default_factory=NullControllerObserver)
 
 
 class Controller:
@@ -119,8 +127,7 @@ class Controller:
             ConfigurationError: The configuration does not fit the cluster.
             StoreError: The store could not be read or written.
         """
-        self._timer.start_cycle(self._execution.clock.monotonic())
-        result = run_cycle(self._cycle)
+        result = self._run_observed_cycle()
         if result.decided is None or result.report is None:
             return ExecutionReport()
         if result.report.records:
@@ -130,6 +137,19 @@ class Controller:
                 run=result.decided.run,
             )
         return result.report
+
+    def _run_observed_cycle(self) -> CycleResult:
+        """Run one cycle and report its end to the observer."""
+        clock, observer = self._execution.clock, self._settings.observer
+        started_at = clock.monotonic()
+        self._timer.start_cycle(started_at)
+        try:
+            result = run_cycle(self._cycle)
+        except PlatformError as error:
+            observer.cycle_failed(error, clock.monotonic() - started_at)
+            raise
+        observer.cycle_finished(result, clock.monotonic() - started_at)
+        return result
 
     def _observe(self) -> Snapshot:
         snapshot = self._settings.observe()
@@ -154,6 +174,7 @@ class Controller:
         """Wait until a cycle is due; return False if a stop is requested first."""
         while not self._execution.cancellation.stop_requested:
             self._settings.require_alive()
+            self._settings.observer.loop_polled()
             now = self._execution.clock.monotonic()
             if self._wakeup_event.consume():
                 self._timer.expedite(now, self._settings.batch_window)

@@ -8,6 +8,7 @@ import pytest
 
 from opendrs.api.openapi import STATUS_RESPONSES, SUBMIT_RESPONSES
 from opendrs.config import api_schema
+from opendrs.config.monitoring_settings import MetricsSettings
 from opendrs.config.settings import AgentSettings, ApiSettings, ControllerSettings
 from opendrs.config.snapshot_schema import FIELDS
 from opendrs.model import Limits, LoadState
@@ -49,6 +50,7 @@ def default_text(default: object) -> str:
     ("kind", "title"),
     [
         (ControllerSettings, "`[controller]`"),
+        (MetricsSettings, "`[metrics]`"),
         (Limits, "`[limits]`"),
         (Balance, "`[policy.balance]`"),
         (AutoRebalance, "`[policy.auto-rebalance]`"),
@@ -61,6 +63,7 @@ def default_text(default: object) -> str:
 def test_every_setting_is_in_the_reference_with_its_default(
     kind: type[
         ControllerSettings
+        | MetricsSettings
         | Limits
         | Balance
         | AutoRebalance
