@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from opendrs.cli.file_permissions import log_exposures
 from opendrs.cli.logs import level_option, log_format_option, log_to_stderr
 from opendrs.cli.monitors import monitor_controller
 from opendrs.cli.plan_summary import repair_command
+from opendrs.cli.reload import ConfigurationReloader
 from opendrs.cli.sources import load_settings, open_source, require_writable
 from opendrs.cli.wiring import ControllerFactory, cancel_on_signals
 from opendrs.config import display_path
@@ -51,6 +53,10 @@ def command(
     signal aborts them. After a crash, the outcome of the steps in progress is
     determined first.
 
+    On SIGHUP, the configuration is read again between two cycles. It is used as a
+    whole, or rejected as a whole with all problems in the log. [store], [api],
+    [metrics] and the platform need a restart. In a terminal, SIGHUP stops.
+
     Several controllers can use one PostgreSQL database ([store] url): one is active,
     the others wait and take over when it ends or stops responding.
 
@@ -75,10 +81,17 @@ def command(
             monitor_controller(settings, source.clock, cancellation)
         )
         parts = ControllerFactory(settings, source, cancellation, stack, observers)
+        reloader = ConfigurationReloader(config, settings, parts.reconfigure)
+        if not sys.stdin.isatty():
+            stack.enter_context(reloader.on_signal())
         if not parts.acquire_store():
             return 0
         repair = repair_command(["apply", name], config, settings)
-        controller = parts.create(serving=not once, repair_command=repair.line)
+        controller = parts.create(
+            serving=not once,
+            repair_command=repair.line,
+            reconfigure=reloader.reconfigure,
+        )
         if once:
             return exit_status(controller.run_once(), cancellation)
         controller.run_forever()

@@ -340,14 +340,10 @@ class _PlanExecution:
 
         The end of a migration is not visible while one of its nodes is unreachable.
         """
-        limits = self._context.limits
-        return (
-            not self._running
-            and check_concurrency(
-                actions, _without_unreachable_migrations(snapshot), limits
-            )
-            is None
-        )
+        if self._running:
+            return False
+        reachable = _without_unreachable_migrations(snapshot)
+        return check_concurrency(actions, reachable, self._context.limits) is None
 
     def _defer(self, group: GroupSteps, rejection: Rejection) -> None:
         """Let *group* wait for running steps, or else at most for the timeout."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from opendrs.controller.clock import POLL_INTERVAL, ExponentialBackoff, IntervalTimer
 from opendrs.controller.cycle import (
@@ -21,6 +21,7 @@ from opendrs.controller.executor import ExecutionReport
 from opendrs.controller.observers import ControllerObserver, NullControllerObserver
 from opendrs.errors import PermissionDeniedError, PlatformError, UnsupportedError
 from opendrs.model import Snapshot, format_count
+from opendrs.ports import Platform
 
 INITIAL_BACKOFF = 5.0  # seconds until the first retry of an unreachable platform
 
@@ -43,6 +44,21 @@ class WakeupEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reconfiguration:
+    """Replacement of the parts of a controller between two cycles.
+
+    Attributes:
+        interval: Seconds between the starts of two cycles.
+        platform: Executes the actions.
+        decision_source: Source of the decisions.
+    """
+
+    interval: float
+    platform: Platform
+    decision_source: DecisionSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSettings:
     """Settings of the control loop.
 
@@ -56,6 +72,8 @@ class LoopSettings:
         repair_command: Command that repairs violated rules while no controller runs,
             for the log; None if there is none.
         observer: Receives the events of the loop.
+        reconfigure: Function that returns new parts if the configuration has
+            changed; otherwise None.
     """
 
     interval: float
@@ -64,6 +82,7 @@ class LoopSettings:
     require_alive: Callable[[], None]
     repair_command: str | None = None
     observer: ControllerObserver = field(default_factory=NullControllerObserver)
+    reconfigure: Callable[[], Reconfiguration | None] = lambda: None
 
 
 class Controller:
@@ -175,6 +194,7 @@ class Controller:
         while not self._execution.cancellation.stop_requested:
             self._settings.require_alive()
             self._settings.observer.loop_polled()
+            self._replace_parts(self._settings.reconfigure())
             now = self._execution.clock.monotonic()
             if self._wakeup_event.consume():
                 self._timer.expedite(now, self._settings.batch_window)
@@ -183,6 +203,22 @@ class Controller:
                 return True
             self._execution.clock.sleep(min(remaining, POLL_INTERVAL))
         return False
+
+    def _replace_parts(self, new: Reconfiguration | None) -> None:
+        """Use the parts in *new* from the next cycle on."""
+        if new is None:
+            return
+        policy = new.decision_source.policy
+        self._execution = replace(
+            self._execution, platform=new.platform, limits=policy.limits
+        )
+        self._cycle = replace(
+            self._cycle,
+            execution=self._execution,
+            decision_source=new.decision_source,
+        )
+        self._timer.change_interval(new.interval, self._execution.clock.monotonic())
+        self._settings.observer.configured(policy.name, new.interval)
 
     def _record_unreachable(self, error: PlatformError) -> None:
         """Schedule a retry of the unreachable cluster; log the first failure."""

@@ -25,12 +25,7 @@ from opendrs.ports import Clock, TaskStatus
 
 MAX_STATUS_LENGTH = 300  # characters
 STEP_INTERVAL = 5.0  # seconds between two notifications while steps run
-READY, WATCHDOG, STOPPING, RELOADING = (
-    "READY=1",
-    "WATCHDOG=1",
-    "STOPPING=1",
-    "RELOADING=1",
-)
+READY, WATCHDOG, STOPPING = "READY=1", "WATCHDOG=1", "STOPPING=1"
 
 
 class NotifySocket:
