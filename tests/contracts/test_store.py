@@ -57,6 +57,19 @@ def test_empty_store_returns_nothing(store: Store) -> None:
     assert store.recent(NOON) == ()
 
 
+def test_load_all_returns_entries_with_prefix(store: Store) -> None:
+    store.save("operator/drain/n_2", {"at": "2"})
+    store.save("operator/drain/n1", {"at": "1"})
+    store.save("operator/drainage", {})
+    store.save("operator/mode", {})
+
+    assert store.load_all("operator/drain/") == {
+        "operator/drain/n1": {"at": "1"},
+        "operator/drain/n_2": {"at": "2"},
+    }
+    assert store.load_all("operator%drain") == {}
+
+
 def test_load_returns_last_saved_value(store: Store) -> None:
     store.save("key", {"old": 1})
     store.save("other", {})

@@ -24,7 +24,7 @@ from opendrs.config import snapshot_from
 from opendrs.model import NodeState
 from opendrs.policies.consolidation.agent_requests import exclude_unresponsive
 from opendrs.ports import RequestRecord, StepRecord
-from opendrs.store import DatabaseRequestStore, SqliteStore
+from opendrs.store import Access, DatabaseRequestStore, SqliteStore
 
 OPENDRS = Path(sys.executable).with_name("opendrs")
 PORT = 8443
@@ -135,7 +135,7 @@ class AgentDeployment:
         return {name: node.state for name, node in decided_about.nodes.items()}
 
     def _store_path(self) -> SqliteStore:
-        return SqliteStore(self._home / "controller.sqlite", read_only=True)
+        return SqliteStore(self._home / "controller.sqlite", Access.READ)
 
     def _log_text(self) -> str:
         logs = [self._home / "controller.log"]

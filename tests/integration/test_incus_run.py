@@ -11,7 +11,7 @@ from integration.incus_operator import IncusOperator
 from integration.libvirt_lab import eventually
 from opendrs.model import GuestId
 from opendrs.ports import Outcome
-from opendrs.store import SqliteStore
+from opendrs.store import Access, SqliteStore
 
 pytestmark = [pytest.mark.shared, pytest.mark.lab]
 
@@ -100,7 +100,7 @@ def test_killed_run_is_continued_and_starts_nothing_twice(
         wait_until_left(incus_lab, "v1", "n3")
         eventually(lambda: "done" in operator.logged(), 30, "it is recorded")
 
-    with SqliteStore(operator.home / "record.sqlite", read_only=True) as store:
+    with SqliteStore(operator.home / "record.sqlite", Access.READ) as store:
         (record,) = store.recent(datetime.min.replace(tzinfo=UTC))
     assert record.outcome is Outcome.DONE
     assert incus_lab.location("v1") == target

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Event
@@ -137,7 +138,7 @@ def run_and_kill(
             started.wait(PROMPT)
             assert process is not None
             process.kill()
-            process.join(PROMPT)
+            wait([process.sentinel], PROMPT)  # a join here would take the exit status
 
     server.on_request = strike
     process = start_command(words, log)

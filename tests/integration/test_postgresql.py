@@ -18,7 +18,7 @@ from sqlalchemy import URL, create_engine, text
 
 from opendrs.controller import SystemClock
 from opendrs.errors import LeaseLostError, StoreError
-from opendrs.store import PostgresqlStore
+from opendrs.store import Access, PostgresqlStore
 from opendrs.store.tables import METADATA
 from support.postgresql_server import server_process_id
 
@@ -216,14 +216,14 @@ def test_ended_connections_are_replaced(postgresql_url: str) -> None:
 
 def test_read_only_store_needs_no_lease(postgresql_url: str, holder: Holder) -> None:
     assert holder.save() == "saved"
-    with PostgresqlStore(postgresql_url, "lab", read_only=True) as reading:
+    with PostgresqlStore(postgresql_url, "lab", access=Access.READ) as reading:
         assert reading.load("key") == {"by": "holder"}
         with pytest.raises(StoreError, match="read-only"):
             reading.save("key", {})
 
 
 def test_empty_database_reads_as_empty(postgresql_url: str) -> None:
-    with PostgresqlStore(postgresql_url, "lab", read_only=True) as empty:
+    with PostgresqlStore(postgresql_url, "lab", access=Access.READ) as empty:
         assert empty.load("key") is None
         assert empty.cycles() == ()
 

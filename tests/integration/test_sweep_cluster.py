@@ -148,7 +148,10 @@ def test_lost_scheduler_is_reported_and_runs_are_kept(
         f"opendrs: interrupted: {kept()} of 200 runs finished and stored; "
         "repeat the command to continue"
     )
-    assert last == "opendrs: the connection to the Dask scheduler was lost"
+    assert json.loads(last) == {
+        "code": "platform-unreachable",
+        "message": "the connection to the Dask scheduler was lost",
+    }
     assert not Path("grid.parquet").exists()
 
 
@@ -200,7 +203,7 @@ def test_worker_address_is_rejected(two: DaskCluster) -> None:
     status, out, err = swept("--scheduler", worker)
 
     assert (status, out) == (3, "")
-    assert err == f"opendrs: no Dask scheduler responds at {worker}\n"
+    assert json.loads(err) == unreachable(worker)
 
 
 def test_hanging_scheduler_is_reported(bare: DaskCluster) -> None:
@@ -210,7 +213,15 @@ def test_hanging_scheduler_is_reported(bare: DaskCluster) -> None:
     status, out, err = swept("--scheduler", bare.address)
 
     assert (status, out) == (3, "")
-    assert err == f"opendrs: no Dask scheduler responds at {bare.address}\n"
+    assert json.loads(err) == unreachable(bare.address)
+
+
+def unreachable(address: str) -> dict[str, str]:
+    """Return the error about the scheduler at *address*."""
+    return {
+        "code": "platform-unreachable",
+        "message": f"no Dask scheduler responds at {address}",
+    }
 
 
 @pytest.mark.parametrize(

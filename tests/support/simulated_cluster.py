@@ -299,6 +299,11 @@ class InterceptedPorts:
         with self._interceptor("load"):
             return self._store.load(key)
 
+    def load_all(self, prefix: str) -> Mapping[str, Mapping[str, object]]:
+        """Forward the call."""
+        with self._interceptor("load_all"):
+            return self._store.load_all(prefix)
+
     def save(self, key: str, value: Mapping[str, object]) -> None:
         """Forward the call."""
         with self._interceptor("save"):

@@ -82,7 +82,8 @@ MAX_VIOLATIONS = 3  # contradictions, and the same number of violations; --all: 
 @click.option(
     "--online",
     is_flag=True,
-    help="Connect to the platforms of a configuration and check what OpenDRS needs.",
+    help="Connect to the platforms of a configuration, and check their versions and "
+    "the permissions of OpenDRS.",
 )
 @format_option
 def command(  # noqa: PLR0913 - one for each option
@@ -98,10 +99,10 @@ def command(  # noqa: PLR0913 - one for each option
 
     SOURCE is a configuration, a file with rules only, a snapshot, a history, a
     scenario file (simulate), a sweep file, a drill file, a configured platform, or
-    demo. Besides errors in the
-    file, check reports rules that contradict each other and, in a cluster, violated
-    rules. For a configuration, it also reads the files named there, checks that the
-    required libraries are installed, and that the nodes in rules exist.
+    demo. Besides errors in the file, check reports rules that contradict each other
+    and, in a cluster, violated rules. For a configuration, it also reads the files
+    that are named there, and checks that the required libraries are installed and
+    that the nodes in rules exist.
 
     An impossible value, such as 59 of 16 cores in use, is an error. An implausible
     one, such as a node with 64 MiB, is a warning. So are secret and database files that
@@ -263,7 +264,11 @@ def _conclusion(
     strict = len({id(each.rule) for each in violated if each.strict})
     if strict:
         total = 0 if result.snapshot is None else _count_strict(result.snapshot)
-        problems.append(f"{strict} of {format_count(total, 'strict rule')} violated")
+        count = sum(each.strict for each in violated)
+        detail = f" ({count} violations)" if count > strict else ""
+        problems.append(
+            f"{strict} of {format_count(total, 'strict rule')} violated{detail}"
+        )
     return ", ".join(problems) or "no errors"
 
 

@@ -41,15 +41,15 @@ def command(*, kind: str, name: str | None, output: Path) -> int:
     """Ask for the settings of a platform, try them, and write them.
 
     KIND is proxmox, incus, openstack, libvirt or command. Secrets are written to a
-    file of their own that only you can read. If a check fails, the settings are written
-    after a confirmation. Nothing on the platform is changed.
+    separate file that only you can read. If a check of the settings fails, they are
+    written only if you confirm. Nothing on the platform is changed.
 
     \b
       opendrs connect libvirt --name lab
-      opendrs plan lab                     afterwards
+      opendrs plan lab                     then plan for the platform
 
-    Exit status: 0 connected, 1 a check failed, 2 invalid input, 3 no answer from a host
-    whose certificate is to be confirmed.
+    Exit status: 0 connected, 1 a check failed, 2 invalid input, 3 no response from
+    a host whose certificate you are to confirm.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     name = name or kind
     if not is_platform_name(name):

@@ -38,7 +38,7 @@ KIND = "proxmox"
 
 @click.group(name="import")
 def command() -> None:
-    """Convert the configuration of another program.
+    """Convert the configuration of ProxLB.
 
     \b
       opendrs import proxlb /etc/proxlb/proxlb.yaml --name lab

@@ -140,9 +140,9 @@ at_option = click.option(
     "--at",
     type=TimeParameter(),
     metavar="TIME",
-    help="If SOURCE is a history (record --every): use the last snapshot taken at or "
-    "before TIME, such as 2026-11-22T09:30 (UTC) or 2026-11-22T10:30+01:00 (default: "
-    "the last one).",
+    help="If SOURCE is a history (written by record --every): use the last snapshot "
+    "taken at or before TIME, such as 2026-11-22T09:30 (UTC) or "
+    "2026-11-22T10:30+01:00 (default: the last one).",
 )
 policy_option = click.option(
     "--policy",
@@ -164,7 +164,7 @@ budget_option = click.option(
     metavar="AMOUNT",
     help="Maximum cost of a plan of the policy optimize: an amount such as '500 GiB', "
     "'40 migrations' or '30 min'; unlimited; or knee, which stops where further "
-    "migrations improve the plan little.",
+    "migrations would improve the balance only a little.",
 )
 time_limit_option = click.option(
     "--time-limit",

@@ -74,20 +74,22 @@ def command(  # noqa: PLR0913 - one for each option
     and the violations of strict rules before and after. Imbalance (CV) is the
     coefficient of variation of the node loads: their standard deviation divided by
     their mean; 0 is balanced. The load of a node is the mean of its CPU and memory
-    load. If strict rules remain violated, a command that repairs them follows.
+    load. If strict rules remain violated, the summary ends with a command that repairs
+    them.
 
     Below are the steps in a safe order with their reasons, the load of each node
     before and after, the skipped guests with the reason, and the assumptions of the
     estimated duration. The bandwidth is that of [limits] in the configuration file,
     otherwise 1 Gbit/s.
 
-    Of more than ten steps, the ten most valuable are shown: those that repair a
-    violated strict rule, then those that move the largest share of the capacity of
-    their source node. Of more than 20 nodes, the five most loaded are shown. --all
-    shows all of them, and the metrics that the policy optimizes. JSON is always
-    complete.
+    If there are more than ten steps, the ten most valuable are shown: those that
+    repair violated strict rules, then those that reduce the load of their source
+    node most. If there are more than 20 nodes, the five most loaded are shown. --all
+    shows all steps and nodes, and the metrics that the policy optimizes. JSON is
+    always complete.
 
-    In a pipe or a file each row is one line, with a tab between columns.
+    If the output is a pipe or a file, each row is one line, with a tab between
+    columns.
 
     \b
       opendrs plan cluster.json

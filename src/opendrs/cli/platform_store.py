@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from getpass import getuser
 from typing import Any
 
 from opendrs.cli.sources import ClusterSource
@@ -16,8 +18,8 @@ from opendrs.errors import ConfigurationError, StoreError
 from opendrs.escapes import repr_value
 from opendrs.model import Snapshot
 from opendrs.policies import Policy
-from opendrs.ports import CycleRecord, Store
-from opendrs.store import PostgresqlStore, SqliteStore
+from opendrs.ports import Clock, CycleRecord, OperatorAction, Store
+from opendrs.store import Access, OperatorStore, PostgresqlStore, SqliteStore
 from opendrs.transport.secrets import given_sources, read_located_secret
 
 OWNER_KEY = "platform"  # the key in the store for the name of its platform
@@ -34,7 +36,7 @@ def enrich_from_store(
     """
     if not source.is_persistent or not _may_exist(settings, source.platform.name):
         return snapshot
-    with _database(settings, source.platform.name, read_only=True) as store:
+    with _database(settings, source.platform.name, Access.READ) as store:
         store_owner(store, source.platform.name)
         warn_future_records(store, source.clock.now())
         return enrich_snapshot(snapshot, policy, store)
@@ -58,7 +60,7 @@ def with_powered_off_nodes(
         or not _may_exist(settings, source.platform.name)
     ):
         return snapshot
-    with _database(settings, source.platform.name, read_only=True) as store:
+    with _database(settings, source.platform.name, Access.READ) as store:
         owner = store.load(OWNER_KEY) or {}
         if owner.get("name") != source.platform.name:
             return snapshot
@@ -76,7 +78,7 @@ def recorded_cycles(name: str, settings: Settings) -> tuple[CycleRecord, ...]:
     settings.connection(name)
     if not _may_exist(settings, name):
         return ()
-    with _database(settings, name, read_only=True) as store:
+    with _database(settings, name, Access.READ) as store:
         store_owner(store, name)
         return store.cycles()
 
@@ -91,7 +93,7 @@ def _may_exist(settings: Settings, name: str) -> bool:
 
 
 def _database(
-    settings: Settings, name: str, *, read_only: bool = False
+    settings: Settings, name: str, access: Access = Access.CONTROL
 ) -> SqliteStore | PostgresqlStore:
     """Return the store of the platform *name*, to be opened by a `with` statement.
 
@@ -100,7 +102,7 @@ def _database(
     """
     store = settings.store
     if store is None or store.url is None:
-        return SqliteStore(settings.store_path(name), read_only=read_only)
+        return SqliteStore(settings.store_path(name), access)
     password = None
     if given_sources(store, "password"):
         password = read_located_secret("[store] ", "password", store)
@@ -108,7 +110,7 @@ def _database(
         store.url,
         name,
         password=password,
-        read_only=read_only,
+        access=access,
         lease_time=store.lease_time,
     )
 
@@ -139,6 +141,35 @@ def open_store(
         if store_owner(store, name) is None:
             store.save(OWNER_KEY, {"name": name})
         yield store
+
+
+@contextmanager
+def open_operator_store(name: str, settings: Settings) -> Iterator[OperatorStore]:
+    """Yield the store of the platform *name* for the commands of an operator.
+
+    A controller may be running.
+
+    Raises:
+        UnknownPlatformError: The platform is not configured.
+        ConfigurationError: The store belongs to another platform.
+        StoreError: The store cannot be opened, or its tables are of another version
+            that a controller uses.
+    """
+    settings.connection(name)
+    with _database(settings, name, Access.OPERATE) as store:
+        if store_owner(store, name) is None:
+            store.save(OWNER_KEY, {"name": name})
+        yield OperatorStore(store)
+
+
+def operator_action(
+    clock: Clock, command: str, arguments: Mapping[str, object]
+) -> OperatorAction:
+    """Return the record of *command*, with the time and the user that runs it."""
+    user = os.environ.get("SUDO_USER") or getuser()
+    return OperatorAction(
+        at=clock.now(), user=user, command=command, arguments=arguments
+    )
 
 
 def store_owner(store: Store, name: str) -> str | None:

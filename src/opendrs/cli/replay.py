@@ -22,7 +22,9 @@ DIFFERENT = 1
 
 @click.command(name="replay")
 @click.argument("platform", metavar="PLATFORM")
-@click.option("--run", "run", metavar="RUN", help="Only the cycle with this name.")
+@click.option(
+    "--run", "run", metavar="RUN", help="Only the cycle with this name (column cycle)."
+)
 @click.option(
     "--last",
     type=IntegerRange(1),
@@ -39,17 +41,18 @@ def command(
     config: Path | None,
     output_format: str,
 ) -> int:
-    """Repeat the recorded decisions of PLATFORM and compare them.
+    """Repeat the recorded decisions of PLATFORM and report differences.
 
-    apply and run record each cycle: the snapshot, the settings and memory of the
-    policy, and the decision. The same inputs must give the same decision, byte for
-    byte. A difference means that another version or another search (compiled or plain)
-    decides otherwise. Neither the platform nor the database is changed.
+    apply and run record each cycle: the snapshot, the settings of the policy, its
+    state from earlier cycles, and the decision. replay repeats the decision from the
+    same inputs, and it must be the same, byte for byte. A difference means that another
+    version of OpenDRS, or another search of the policy optimize (compiled or plain),
+    made the recorded decision. Neither the platform nor the database is changed.
 
     \b
       opendrs replay lab
       opendrs replay lab --last 10
-      opendrs replay lab --format json           both decisions of each cycle
+      opendrs replay lab --format json           print both decisions of each cycle
 
     Exit status: 0 all decisions are the same, 1 one differs, 2 invalid input, 3 the
     database cannot be read, or a record cannot be replayed.

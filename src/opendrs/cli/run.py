@@ -39,19 +39,19 @@ def command(
 
     In each cycle ([controller] interval, default 300 seconds) the controller
     observes the cluster, decides with the policy, and executes the plan. With the
-    section [api] it also serves the agents of the nodes, and plans for all their
-    requests to relieve or drain their nodes in one decision.
+    section [api] it also accepts requests of host agents (opendrs agent) to relieve or
+    drain their hosts, and makes one plan for all of them.
 
-    It logs to standard error, one line for each event: every started step with its
-    reason. Violated strict rules and the reason for an empty plan are logged only
-    when they change. --level debug logs the decision of every cycle.
+    It logs to standard error, one line for each event. The line of a started step
+    contains its reason. Violated strict rules and the reason for an empty plan are
+    logged only when they change. --level debug logs the decision of every cycle.
 
     At startup it warns about key, token, password and database files that other
     users can read or change.
 
-    After Ctrl-C or SIGTERM no step starts and running migrations finish; a second
-    signal aborts them. After a crash, the outcome of the steps in progress is
-    determined first.
+    After Ctrl-C or SIGTERM no further step starts, and running migrations finish; a
+    second signal aborts them. After a crash, the next run first determines the
+    outcome of the steps that were in progress.
 
     On SIGHUP, the configuration is read again between two cycles. It is used as a
     whole, or rejected as a whole with all problems in the log. [store], [api],

@@ -58,7 +58,8 @@ def command(  # noqa: PLR0913 - one for each option
     than 20 rules the number of each kind, and of the violations the first ten.
     --all shows all of them.
 
-    In a pipe or a file each row is one line, with a tab between columns.
+    If the output is a pipe or a file, each row is one line, with a tab between
+    columns.
 
     \b
       opendrs show cluster.json                a snapshot file

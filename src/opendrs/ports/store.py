@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
@@ -69,6 +69,23 @@ class CycleRecord:
     document: Mapping[str, object]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorAction:
+    """A command of an operator, as the audit records it.
+
+    Attributes:
+        at: Time of the action.
+        user: User of the machine that ran the command, or of the API.
+        command: Name of the command, such as `drain`.
+        arguments: Arguments of the command; valid JSON.
+    """
+
+    at: datetime
+    user: str
+    command: str
+    arguments: Mapping[str, object] = field(default_factory=dict)
+
+
 class Store(Protocol):
     """Store of a controller. Methods may raise `StoreError`.
 
@@ -87,6 +104,9 @@ class Store(Protocol):
 
     def load(self, key: str) -> Mapping[str, object] | None:
         """Return the value saved under *key*, or None."""
+
+    def load_all(self, prefix: str) -> Mapping[str, Mapping[str, object]]:
+        """Return the values saved under keys that begin with *prefix*, by key."""
 
     def save(self, key: str, value: Mapping[str, object]) -> None:
         """Save *value*, which must be valid JSON, under *key*."""

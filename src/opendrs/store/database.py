@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from enum import Enum, auto
 from typing import Any, TypeVar
 
 from sqlalchemy import (
@@ -41,9 +42,28 @@ from opendrs.model import (
 )
 from opendrs.ports import CycleRecord, Outcome, StepRecord, TaskId
 from opendrs.store.memory import MAX_CYCLES
-from opendrs.store.tables import CYCLES, ENTRIES, REQUESTS, STEPS, USAGE_HISTORIES
+from opendrs.store.tables import (
+    CYCLES,
+    ENTRIES,
+    OPERATOR_ACTIONS,
+    REQUESTS,
+    STEPS,
+    USAGE_HISTORIES,
+)
 
 T = TypeVar("T")
+
+
+class Access(Enum):
+    """Use of a store by a process."""
+
+    READ = auto()
+    """It reads; other processes may write meanwhile."""
+    OPERATE = auto()
+    """It records the commands of an operator; a controller may run meanwhile."""
+    CONTROL = auto()
+    """It starts steps: one process at a time, which holds the lease."""
+
 
 _STEPS = select(STEPS).order_by(STEPS.c.intended_at, STEPS.c.id)
 
@@ -69,6 +89,15 @@ class DatabaseStore:
         query = select(ENTRIES.c.value).where(ENTRIES.c.key == key)
         values = self.read(query, lambda row: value_from_text(row.value))
         return values[0] if values else None
+
+    def load_all(self, prefix: str) -> Mapping[str, Mapping[str, object]]:
+        """Return the values saved under keys that begin with *prefix*, by key."""
+        query = (
+            select(ENTRIES)
+            .where(ENTRIES.c.key.startswith(prefix, autoescape=True))
+            .order_by(ENTRIES.c.key)
+        )
+        return dict(self.read(query, lambda row: (row.key, value_from_text(row.value))))
 
     def save(self, key: str, value: Mapping[str, object]) -> None:
         """Save *value* under *key*."""
@@ -97,6 +126,7 @@ class DatabaseStore:
         changes = (
             (STEPS, {"intended_at": now, "ended_at": now}),
             (CYCLES, {"decided_at": now}),
+            (OPERATOR_ACTIONS, {"at": now}),
             (REQUESTS, {"taken_at": before, "received_at": now}),
             (USAGE_HISTORIES, {"taken_at": before}),
         )

@@ -27,6 +27,14 @@ class MemoryStore:
         text = self._values.get(key)
         return None if text is None else value_from_text(text)
 
+    def load_all(self, prefix: str) -> Mapping[str, Mapping[str, object]]:
+        """Return the values saved under keys that begin with *prefix*, by key."""
+        return {
+            key: value_from_text(text)
+            for key, text in sorted(self._values.items())
+            if key.startswith(prefix)
+        }
+
     def save(self, key: str, value: Mapping[str, object]) -> None:
         """Save *value* under *key*."""
         self._values[key] = value_as_text(value)

@@ -11,7 +11,7 @@ from typing import Self
 from sqlalchemy import URL, Connection, Engine, create_engine, make_url, text
 
 from opendrs.errors import StoreError
-from opendrs.store.database import DatabaseStore
+from opendrs.store.database import Access, DatabaseStore
 from opendrs.store.row_lease import LEASE_TIME, RowLease
 from opendrs.store.sqlite import empty_engine
 from opendrs.store.upgrade import is_blank, is_current, upgrade_schema
@@ -24,18 +24,19 @@ _UPGRADE_LOCK = text("SELECT pg_advisory_xact_lock(hashtext('opendrs upgrade'))"
 class PostgresqlStore(DatabaseStore):
     """Store in a PostgreSQL database; used in a `with` statement.
 
-    Entering acquires the lease of the platform, so that one controller at a time
-    writes. Every transaction that writes checks the fencing token of the lease.
+    With `Access.CONTROL`, entering acquires the lease of the platform, so that one
+    controller at a time writes its records. Every transaction that writes them checks
+    the fencing token of the lease.
 
     Args:
         url: Address of the database, `postgresql://USER@HOST/DATABASE`.
         platform: Name of the platform, which is the name of the lease.
         password: Password of the user; None if none is needed.
-        read_only: True to read without a lease.
+        access: How the process uses the store; only `Access.CONTROL` needs the lease.
         lease_time: Seconds until the lease of a stopped process expires.
 
     Attributes:
-        lease: The lease; None if the store is not open, or read-only.
+        lease: The lease; None if the store is not open, or needs none.
     """
 
     def __init__(
@@ -44,14 +45,14 @@ class PostgresqlStore(DatabaseStore):
         platform: str,
         *,
         password: str | None = None,
-        read_only: bool = False,
+        access: Access = Access.CONTROL,
         lease_time: float = LEASE_TIME,
     ) -> None:
         address = make_url(url)
         super().__init__(address.render_as_string(hide_password=True))
         self._url = address if password is None else address.set(password=password)
         self._platform = platform
-        self._read_only = read_only
+        self._access = access
         self._lease_time = lease_time
         self.lease: RowLease | None = None
 
@@ -64,11 +65,12 @@ class PostgresqlStore(DatabaseStore):
         """
         try:
             with self._translate_errors():
-                self._engine = _create_engine(self._url, read_only=self._read_only)
-                if self._read_only:
+                self._engine = _create_engine(self._url, self._access)
+                if self._access is Access.READ:
                     self._engine = self._readable(self._engine)
                 else:
                     self._upgrade(self._engine)
+                if self._access is Access.CONTROL:
                     lease = RowLease(self._engine, self._platform, self._lease_time)
                     lease.acquire()
                     self.lease = lease
@@ -139,12 +141,12 @@ class PostgresqlStore(DatabaseStore):
                 self._engine = None
 
 
-def _create_engine(url: URL, *, read_only: bool) -> Engine:
+def _create_engine(url: URL, access: Access) -> Engine:
     """Return an engine; raise an error if the driver is not installed."""
     if find_spec("psycopg") is None:
         raise StoreError("store: PostgreSQL needs psycopg; install opendrs[postgresql]")
     options = f"-c statement_timeout={STATEMENT_TIMEOUT}s"
-    if read_only:
+    if access is Access.READ:
         options += " -c default_transaction_read_only=on"
     return create_engine(
         url.set(drivername="postgresql+psycopg"),

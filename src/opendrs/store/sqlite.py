@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, StaticPool, create_engine, event
 from opendrs.config import display_path
 from opendrs.errors import StoreError
 from opendrs.escapes import escape_line
-from opendrs.store.database import DatabaseStore
+from opendrs.store.database import Access, DatabaseStore
 from opendrs.store.lease import Lease, open_private, require_readable
 from opendrs.store.upgrade import is_blank, is_current, upgrade_schema
 
@@ -26,20 +26,20 @@ _IN_MEMORY = ":memory:"
 class SqliteStore(DatabaseStore):
     """Store in a file; used in a `with` statement.
 
-    Entering acquires a lease, so that one process at a time writes to the file. Others
-    can read meanwhile. Threads are serialized.
+    With `Access.CONTROL`, entering acquires a lease, so that one process at a time
+    starts steps. Others can read and operate meanwhile. Threads are serialized.
 
     Args:
         path: The file. It and its directory are created if absent, readable only by
             the user. Symbolic links are rejected. None for a database in memory.
-        read_only: True to read an existing file that another process may be using.
-            Neither a lease nor permission to write is required then.
+        access: How the process uses the file. To read an existing one, neither a lease
+            nor permission to write is required.
     """
 
-    def __init__(self, path: Path | None, *, read_only: bool = False) -> None:
+    def __init__(self, path: Path | None, access: Access = Access.CONTROL) -> None:
         super().__init__("store in memory" if path is None else display_path(path))
         self._path = path
-        self._read_only = read_only
+        self._access = access
         self._lock = threading.RLock()
         self._lease: Lease | None = None
 
@@ -77,17 +77,31 @@ class SqliteStore(DatabaseStore):
     def _open(self) -> Engine:
         if self._path is None:
             return empty_engine()
-        if self._read_only:
+        if self._access is Access.READ:
             require_readable(self._path)
             return self._open_to_read(self._path)
+        if self._access is Access.OPERATE:
+            return self._open_to_operate(self._path)
         self._lease = self._acquire_lease(self._path)
-        # SQLite would make the file readable by the group, and follow links.
-        os.close(open_private(self._path))
-        database = _connect(f"{_address(self._path)}?mode=rw")
-        # Readers do not block the writer, and each commit is on the disk.
-        database.execute("PRAGMA journal_mode = WAL")
-        database.execute("PRAGMA synchronous = FULL")
-        return _upgraded(_engine(database), self._name)
+        return _upgraded(_open_to_write(self._path), self._name)
+
+    def _open_to_operate(self, path: Path) -> Engine:
+        """Return an engine for writing *path* beside a controller.
+
+        A file that is new or of another version is upgraded. That needs the lease: a
+        controller of that version may be using it.
+        """
+        if path.exists():
+            engine = _open_to_write(path)
+            with engine.begin() as connection:
+                if is_current(connection):
+                    return engine
+            engine.dispose()
+        lease = self._acquire_lease(path)
+        try:
+            return _upgraded(_open_to_write(path), self._name)
+        finally:
+            lease.release()
 
     def _open_to_read(self, path: Path) -> Engine:
         """Return an engine for reading *path*.
@@ -141,6 +155,17 @@ def _upgraded(engine: Engine, name: str) -> Engine:
     with engine.begin() as connection:
         upgrade_schema(connection, name)
     return engine
+
+
+def _open_to_write(path: Path) -> Engine:
+    """Return an engine for writing *path*, which is created if absent."""
+    # SQLite would make the file readable by the group, and follow links.
+    os.close(open_private(path))
+    database = _connect(f"{_address(path)}?mode=rw")
+    # Readers do not block the writer, and each commit is on the disk.
+    database.execute("PRAGMA journal_mode = WAL")
+    database.execute("PRAGMA synchronous = FULL")
+    return _engine(database)
 
 
 def _address(path: Path) -> str:

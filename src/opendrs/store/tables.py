@@ -114,6 +114,16 @@ USAGE_HISTORIES = Table(
     Index("usage_histories_by_time", "taken_at"),
     Index("usage_histories_by_node", "node"),
 )
+OPERATOR_ACTIONS = Table(
+    "operator_actions",
+    METADATA,
+    Column("id", _SERIAL, Identity(), primary_key=True),
+    Column("at", UtcTime, nullable=False),
+    Column("user", String, nullable=False),
+    Column("command", String, nullable=False),
+    Column("arguments", Text, nullable=False),
+    Index("operator_actions_by_time", "at"),
+)
 LEASES = Table(
     "leases",
     METADATA,

@@ -19,7 +19,7 @@ from opendrs.model import DEFAULT_LIMITS, Network, NodeId, Snapshot
 from opendrs.policies import BUILT_IN_POLICIES, Policy
 from opendrs.ports import CycleRecord
 from opendrs.simulation import SimulatedClock, SimulatedPlatform, demo_cluster
-from opendrs.store import MemoryStore, SqliteStore
+from opendrs.store import Access, MemoryStore, SqliteStore
 from support.builders import NOON, cluster
 from support.strategies import snapshots
 
@@ -79,7 +79,7 @@ def test_record_in_a_file_is_repeated(tmp_path: Any) -> None:  # noqa: ANN401
     with SqliteStore(tmp_path / "record.sqlite") as store:
         store.record_cycle(recorded(build_policy("balance"), IMBALANCED))
 
-    with SqliteStore(tmp_path / "record.sqlite", read_only=True) as store:
+    with SqliteStore(tmp_path / "record.sqlite", Access.READ) as store:
         (cycle,) = store.cycles()
         assert replay(cycle).is_same
 

@@ -28,7 +28,7 @@ from opendrs.ports import (
     RequestState,
     StepRecord,
 )
-from opendrs.store import DatabaseRequestStore, SqliteStore
+from opendrs.store import Access, DatabaseRequestStore, SqliteStore
 from opendrs.store.tables import METADATA
 from support.builders import NOON
 from support.unprivileged import public_directory, requires_root, unprivileged
@@ -228,7 +228,7 @@ def test_upgraded_tables_equal_declared_ones(path: Path, number: int) -> None:
 
 def test_read_only_open_does_not_migrate(path: Path) -> None:
     # That version may be at work on it, and could not open it any more.
-    with SqliteStore(of_version(1, path), read_only=True) as store:
+    with SqliteStore(of_version(1, path), Access.READ) as store:
         check_what_version_1_wrote(store)
 
     assert version_of(path) == 1
@@ -337,14 +337,14 @@ def test_read_only_open_works_beside_writer(path: Path) -> None:
     with SqliteStore(path) as working:
         working.save("key", {"count": 1})
 
-        with SqliteStore(path, read_only=True) as reading:
+        with SqliteStore(path, Access.READ) as reading:
             assert reading.load("key") == {"count": 1}
 
 
 def test_read_only_open_creates_no_file(path: Path) -> None:
     with (
         pytest.raises(StoreError, match="cannot open"),
-        SqliteStore(path, read_only=True),
+        SqliteStore(path, Access.READ),
     ):
         pass
 
@@ -413,7 +413,7 @@ def test_named_pipe_is_rejected_without_waiting(path: Path, name: str) -> None:
         SqliteStore(path).__enter__()
     if name == path.name:
         with pytest.raises(StoreError, match="expected a regular file"):
-            SqliteStore(path, read_only=True).__enter__()
+            SqliteStore(path, Access.READ).__enter__()
 
 
 def test_lease_error_shows_only_a_pid(path: Path) -> None:
@@ -426,7 +426,7 @@ def test_lease_error_shows_only_a_pid(path: Path) -> None:
 def test_store_being_created_reads_as_empty(path: Path) -> None:
     path.touch()
 
-    with SqliteStore(path, read_only=True) as store:
+    with SqliteStore(path, Access.READ) as store:
         assert store.load("key") is None
         assert store.unfinished() == ()
 
@@ -490,7 +490,7 @@ def test_user_with_read_permission_can_read(at_work: bool) -> None:  # noqa: FBT
             stack.enter_context(SqliteStore(path))
         before = set(place.iterdir())
 
-        with unprivileged(), SqliteStore(path, read_only=True) as store:
+        with unprivileged(), SqliteStore(path, Access.READ) as store:
             assert store.unfinished() == (RECORD,)
             with pytest.raises(StoreError, match="readonly"):
                 store.save("key", {})
@@ -506,7 +506,7 @@ def test_read_only_user_sees_state_before_change() -> None:
             store.save("key", {"value": 1})
         path.chmod(0o644)
 
-        with writing(path), unprivileged(), SqliteStore(path, read_only=True) as store:
+        with writing(path), unprivileged(), SqliteStore(path, Access.READ) as store:
             assert store.load("key") == {"value": 1}
             assert store.load("new") is None
 
@@ -521,7 +521,7 @@ def test_read_only_user_sees_state_before_incomplete_write() -> None:
         with writing(path, pages=1):
             pass
 
-        with unprivileged(), SqliteStore(path, read_only=True) as store:
+        with unprivileged(), SqliteStore(path, Access.READ) as store:
             assert store.load("key") == {"value": 1}
             assert store.load("new") is None
 
@@ -538,4 +538,4 @@ def test_user_without_permission_gets_store_error() -> None:
             pass
 
         with unprivileged(), pytest.raises(StoreError, match="Permission denied"):
-            SqliteStore(path, read_only=True).__enter__()
+            SqliteStore(path, Access.READ).__enter__()

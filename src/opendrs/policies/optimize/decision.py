@@ -72,7 +72,8 @@ def _empty_decision(candidate: CandidatePlan) -> Decision[None]:
     else:
         reason = DecisionReason.NO_CANDIDATE
         *first, last = context.priorities
-        detail = f"none improves {', '.join(first)}{' or ' if first else ''}{last}"
+        goals = f"goals {', '.join(first)} or {last}" if first else f"goal {last}"
+        detail = f"no plan improves the {goals}"
         if math.isfinite(context.budget.minutes):
             detail += f" within {context.budget.minutes:g} min"
     return Decision(

@@ -1,0 +1,84 @@
+"""Audit of the commands of operators, and the state that they set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, delete, insert, select
+
+from opendrs.model import decoding, require_type, value_as_text, value_from_text
+from opendrs.ports import OperatorAction
+from opendrs.store.database import DatabaseStore, time_from_column, upsert
+from opendrs.store.tables import ENTRIES, OPERATOR_ACTIONS
+
+OPERATOR_PREFIX = "operator/"  # of the keys that operators set
+
+
+class OperatorStore:
+    """State that operators set, with an audit of the commands that set it.
+
+    A controller may run meanwhile: it reads the state in its next cycle. Methods may
+    raise `StoreError`.
+
+    Args:
+        store: The store, opened with `Access.OPERATE` or `Access.CONTROL`.
+    """
+
+    def __init__(self, store: DatabaseStore) -> None:
+        self._store = store
+
+    def change(
+        self,
+        action: OperatorAction,
+        entries: Mapping[str, Mapping[str, object] | None],
+    ) -> None:
+        """Record *action*, and save the state that it sets, in one transaction.
+
+        Args:
+            action: The action.
+            entries: New values by key; None deletes a key. Each key begins with
+                `OPERATOR_PREFIX`.
+
+        Raises:
+            ValueError: A key belongs to the controller.
+        """
+        if not all(key.startswith(OPERATOR_PREFIX) for key in entries):
+            raise ValueError("expected keys that operators set")
+        with self._store.transaction() as connection:
+            connection.execute(insert(OPERATOR_ACTIONS).values(_to_row(action)))
+            for key, value in entries.items():
+                if value is None:
+                    connection.execute(delete(ENTRIES).where(ENTRIES.c.key == key))
+                    continue
+                statement = upsert(connection, ENTRIES, [ENTRIES.c.key])
+                row = {"key": key, "value": value_as_text(value)}
+                connection.execute(statement, row)
+
+    def actions(self, since: datetime | None = None) -> tuple[OperatorAction, ...]:
+        """Return the actions at or after *since*, oldest first; None for all."""
+        query = select(OPERATOR_ACTIONS).order_by(OPERATOR_ACTIONS.c.id)
+        if since is not None:
+            query = query.where(OPERATOR_ACTIONS.c.at >= since)
+        return self._store.read(query, _from_row)
+
+
+def _to_row(action: OperatorAction) -> dict[str, object]:
+    return {
+        "at": action.at,
+        "user": action.user,
+        "command": action.command,
+        "arguments": value_as_text(action.arguments),
+    }
+
+
+def _from_row(row: Row[Any]) -> OperatorAction:
+    with decoding("an action of an operator", row.id):
+        require_type(str, [row.user, row.command])
+        return OperatorAction(
+            at=time_from_column(row.at),
+            user=row.user,
+            command=row.command,
+            arguments=value_from_text(row.arguments),
+        )
