@@ -310,7 +310,7 @@ def test_reload_uses_new_configuration(start: Start) -> None:
         ({"metrics": {"listen": "127.0.0.1:1"}}, ["metrics: changed; restart"]),
         (
             {"rules": [{"kind": "pin", "guests": ["vm1", "absent"]}]},
-            ["rules[0].guests: unknown guest 'absent'"],
+            ['rules[0].guests: unknown guest "absent"'],
         ),
         ({"controller": {"interval": 31}}, ["at most half of WatchdogSec"]),
     ],

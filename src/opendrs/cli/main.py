@@ -44,6 +44,7 @@ COMMANDS = {
     "apply": "Plan, ask for confirmation, and execute the plan.",
     "agent": "Run the agent of one host, which sends its load to the controller.",
     "run": "Run the controller: plan and migrate in cycles until stopped.",
+    "status": "Show the controller of a platform, and its last cycle.",
     "replay": "Repeat recorded decisions and report differences.",
     "token": "Create a token for the agent of a node.",
     "record": "Write one snapshot, or a series of snapshots, to a file.",

@@ -12,6 +12,7 @@ from opendrs.controller import CancellationToken
 from opendrs.controller.event_log import LoggingObserver
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.observers import ControllerObserver, ControllerObservers
+from opendrs.controller.status import StatusRecorder
 from opendrs.monitoring.service_manager import (
     NotifySocket,
     ServiceManagerNotifier,
@@ -34,6 +35,7 @@ def monitor_controller(
     target = NotifySocket(os.environ)
     observers: list[ControllerObserver] = [
         LoggingObserver(cancellation),
+        StatusRecorder(clock),
         ServiceManagerNotifier(target, cancellation, clock),
     ]
     with ExitStack() as stack:

@@ -67,8 +67,13 @@ def with_powered_off_nodes(
         return fill_known_nodes(snapshot, store)
 
 
-def recorded_cycles(name: str, settings: Settings) -> tuple[CycleRecord, ...]:
-    """Return the recorded cycles of the platform *name*, oldest first.
+@contextmanager
+def open_to_read(
+    name: str, settings: Settings
+) -> Iterator[SqliteStore | PostgresqlStore]:
+    """Yield the store of the platform *name*, which a controller may be using.
+
+    It is empty if there is none yet.
 
     Raises:
         UnknownPlatformError: The platform is not configured.
@@ -77,9 +82,23 @@ def recorded_cycles(name: str, settings: Settings) -> tuple[CycleRecord, ...]:
     """
     settings.connection(name)
     if not _may_exist(settings, name):
-        return ()
+        with SqliteStore(None) as empty:
+            yield empty
+        return
     with _database(settings, name, Access.READ) as store:
         store_owner(store, name)
+        yield store
+
+
+def recorded_cycles(name: str, settings: Settings) -> tuple[CycleRecord, ...]:
+    """Return the recorded cycles of the platform *name*, oldest first.
+
+    Raises:
+        UnknownPlatformError: The platform is not configured.
+        ConfigurationError: The store belongs to another platform.
+        StoreError: The store cannot be read.
+    """
+    with open_to_read(name, settings) as store:
         return store.cycles()
 
 

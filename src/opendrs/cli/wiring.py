@@ -293,14 +293,18 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def cancel_on_signals(cancellation: CancellationToken) -> Iterator[None]:
     """Cancel *cancellation* on Ctrl-C and SIGTERM in a `with` block.
 
-    So does SIGHUP, the end of the terminal, unless another handler replaces this one.
+    So does SIGHUP, the end of the terminal, unless it is ignored as with nohup.
     """
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         del number, frame
         cancellation.cancel()
 
-    before = {number: signal.signal(number, on_signal) for number in _SIGNALS}
+    before = {
+        number: signal.signal(number, on_signal)
+        for number in _SIGNALS
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
     try:
         yield
     finally:

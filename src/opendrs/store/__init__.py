@@ -1,6 +1,7 @@
 """Stores of the controller: in memory, in an SQLite file, in PostgreSQL."""
 
 from opendrs.store.database import Access as Access
+from opendrs.store.lease import LeaseHolder as LeaseHolder
 from opendrs.store.memory import MemoryStore as MemoryStore
 from opendrs.store.operator import OPERATOR_PREFIX as OPERATOR_PREFIX
 from opendrs.store.operator import OperatorStore as OperatorStore
