@@ -21,9 +21,13 @@ def test_signals_cancel_only_inside_the_context() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-@pytest.mark.parametrize(("before", "stops"), [("SIG_DFL", True), ("SIG_IGN", False)])
-def test_end_of_terminal_cancels_unless_it_is_ignored(before: str, stops: bool) -> None:
-    previous = signal.signal(signal.SIGHUP, getattr(signal, before))
+@pytest.mark.parametrize(
+    ("before", "requests"), [(signal.SIG_DFL, 1), (signal.SIG_IGN, 0)]
+)
+def test_end_of_terminal_cancels_unless_it_is_ignored(
+    before: signal.Handlers, requests: int
+) -> None:
+    previous = signal.signal(signal.SIGHUP, before)
     cancellation = CancellationToken()
     try:
         with cancel_on_signals(cancellation):
@@ -31,4 +35,4 @@ def test_end_of_terminal_cancels_unless_it_is_ignored(before: str, stops: bool) 
     finally:
         signal.signal(signal.SIGHUP, previous)
 
-    assert cancellation.stop_requested is stops
+    assert cancellation.stop_requested == requests
