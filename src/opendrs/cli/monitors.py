@@ -23,13 +23,19 @@ from opendrs.ports import Clock
 
 @contextmanager
 def monitor_controller(
-    settings: Settings, clock: Clock, cancellation: CancellationToken
+    settings: Settings, platform: str, clock: Clock, cancellation: CancellationToken
 ) -> Iterator[ControllerObservers]:
     """Yield the observers, which run until the end of the `with` block.
 
+    Args:
+        settings: The configuration.
+        platform: Name of the platform.
+        clock: The time.
+        cancellation: Stop requests of the operator.
+
     Raises:
-        ConfigurationError: The address for metrics cannot be used, or the interval does
-            not fit the watchdog of systemd.
+        ConfigurationError: The address for metrics cannot be used, a notification
+            cannot be configured, or the interval does not fit the watchdog of systemd.
     """
     check_watchdog(os.environ, settings.controller.interval)
     target = NotifySocket(os.environ)
@@ -39,6 +45,11 @@ def monitor_controller(
         ServiceManagerNotifier(target, cancellation, clock),
     ]
     with ExitStack() as stack:
+        if settings.notifications:
+            from opendrs.monitoring.notifications import create_notifiers  # noqa: PLC0415 - as below
+
+            for notifier in create_notifiers(settings.notifications, platform):
+                stack.enter_context(notifier)
         if settings.metrics is not None:
             observers += _serve_metrics(settings.metrics, clock, stack)
         group = ControllerObservers(observers)

@@ -55,7 +55,8 @@ def command(
 
     On SIGHUP, the configuration is read again between two cycles. It is used as a
     whole, or rejected as a whole with all problems in the log. [store], [api],
-    [metrics] and the platform need a restart. In a terminal, SIGHUP stops.
+    [metrics], [[notifications]] and the platform need a restart. In a terminal,
+    SIGHUP stops.
 
     Several controllers can use one PostgreSQL database ([store] url): one is active,
     the others wait and take over when it ends or stops responding.
@@ -78,7 +79,7 @@ def command(
         source = open_source(name, settings, pace=0.0 if once else 1.0)
         require_writable(source.platform)
         observers = stack.enter_context(
-            monitor_controller(settings, source.clock, cancellation)
+            monitor_controller(settings, name, source.clock, cancellation)
         )
         parts = ControllerFactory(settings, source, cancellation, stack, observers)
         reloader = ConfigurationReloader(config, settings, parts.reconfigure)

@@ -16,6 +16,7 @@ from opendrs.config.monitoring_settings import (
     is_listen_address,
     split_listen_address,
 )
+from opendrs.config.notification_settings import NotificationSettings
 from opendrs.config.platform_kinds import PlatformConnection
 from opendrs.config.policy_loading import build_policy
 from opendrs.errors import DiagnosticCode, InvalidSettingError, UnknownPlatformError
@@ -276,6 +277,7 @@ class Settings:
         controller: Settings of the control loop.
         api: Settings of the API; None if not configured.
         metrics: Settings of the port for metrics; None if not configured.
+        notifications: Settings of the notifications.
     """
 
     platforms: Mapping[str, PlatformConnection] = field(default_factory=dict)
@@ -288,6 +290,7 @@ class Settings:
     controller: ControllerSettings = ControllerSettings()
     api: ApiSettings | None = None
     metrics: MetricsSettings | None = None
+    notifications: tuple[NotificationSettings, ...] = ()
 
     def load_policy(
         self, name: str | None = None, changes: Mapping[str, object] | None = None

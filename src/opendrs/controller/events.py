@@ -53,6 +53,8 @@ class LogEventCode(StrEnum):
     """The configuration was read again and is in use; `changed` names its tables."""
     CONFIGURATION_REJECTED = "configuration-rejected"
     """The configuration was read again and is not used; `problems` has the reasons."""
+    NOTIFICATION_LOST = "notification-lost"
+    """Notifications are not delivered. Logged once until one is delivered again."""
     METRICS_LISTENING = "metrics-listening"
     """The port for metrics and health checks accepts connections."""
     OBSERVER_FAILED = "observer-failed"

@@ -9,6 +9,7 @@ import pytest
 from opendrs.api.openapi import STATUS_RESPONSES, SUBMIT_RESPONSES
 from opendrs.config import api_schema
 from opendrs.config.monitoring_settings import MetricsSettings
+from opendrs.config.notification_settings import EmailSettings, WebhookSettings
 from opendrs.config.settings import AgentSettings, ApiSettings, ControllerSettings
 from opendrs.config.snapshot_schema import FIELDS
 from opendrs.model import Limits, LoadState
@@ -129,6 +130,15 @@ def test_every_setting_of_the_distributed_form_is_in_the_reference(
                 f"| `{field.name}` | {default_text(field.default)} |"
                 in reference_section(title)
             )
+
+
+@pytest.mark.parametrize("kind", [WebhookSettings, EmailSettings])
+def test_every_setting_of_notifications_is_in_the_reference(
+    kind: type[WebhookSettings | EmailSettings],
+) -> None:
+    section = reference_section("`[[notifications]]`")
+
+    assert [f.name for f in fields(kind) if f"`{f.name}`" not in section] == []
 
 
 def test_every_field_of_a_snapshot_is_in_the_reference() -> None:
