@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -20,11 +21,15 @@ import pytest
 import tomli_w
 
 from integration.libvirt_lab import eventually
+from opendrs.cli.platforms import PLATFORMS
+from opendrs.config.settings_reading import read_settings
 from opendrs.model import GIB
 from support import external_cluster
 from support.builders import cluster
 from support.external_cluster import ExternalCluster
+from support.howto_pages import HowToPage
 
+COMMAND = (sys.executable, external_cluster.__file__)
 ADDRESS = "127.0.0.1:0"
 PROMETHEUS, PROMTOOL = shutil.which("prometheus"), shutil.which("promtool")
 IMBALANCED = cluster(
@@ -60,10 +65,7 @@ class MonitoredProcess:
         self._log = place / "log"
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(  # noqa: S603 - our own program
-                [
-                    *(sys.executable, external_cluster.__file__),
-                    *("run", "opendrs.toml", "--format", "json"),
-                ],
+                [*COMMAND, "run", "opendrs.toml", "--format", "json"],
                 cwd=place,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -336,3 +338,82 @@ def _cycles(running: MonitoredProcess) -> float:
     lines = running.get("/metrics").text.splitlines()
     name = 'opendrs_cycles_total{result="finished"} '
     return next(float(line[len(name) :]) for line in lines if line.startswith(name))
+
+
+def test_standby_is_alive_and_shows_no_lease(
+    start: Start, tmp_path: Path, postgresql_url: str
+) -> None:
+    store = {"url": postgresql_url, "lease_time": 3.0}
+    leader = start(store=store)
+    leader.wait_for("decision-made")
+    (tmp_path / "log").rename(tmp_path / "leader.log")
+    standby = start(store=store)
+    standby.wait_for("controller-standby")
+
+    eventually(lambda: standby.has_received("WATCHDOG=1", 5), 60, "it is alive")
+
+    assert standby.has_status("standby: ")
+    assert standby.get("/health").status_code == 200
+    assert standby.get("/ready").status_code == 503
+    assert "\nopendrs_lease_held 0.0\n" in standby.get("/metrics").text
+    shown = subprocess.run(  # noqa: S603 - our own program
+        [*COMMAND, "status", "away", "--format", "json"],
+        cwd=tmp_path,
+        capture_output=True,
+        check=True,
+    )
+    assert json.loads(shown.stdout)["holder"]["pid"] == leader.process.pid
+
+
+@pytest.mark.skipif(
+    PROMTOOL is None or shutil.which("systemd-analyze") is None,
+    reason="promtool or systemd-analyze is not installed",
+)
+def test_howto_commands_check_and_show(start: Start, tmp_path: Path) -> None:
+    page = HowToPage("monitoring.md")
+    running = start()
+    running.wait_for("plan-executed")
+    eventually(lambda: running.get("/ready").status_code == 200, 30, "it is ready")
+    address = running.wait_for("metrics-listening")["address"]
+
+    def run(command: str, *changes: tuple[str, str]) -> None:
+        for before, after in changes:
+            assert before in command
+            command = command.replace(before, after)
+        done = subprocess.run(  # noqa: S603 - a command of the page
+            shlex.split(command),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+
+    unit = tmp_path / "opendrs.service"
+    (text,) = page.blocks("ini")
+    unit.write_text(text.replace("/usr/bin/opendrs", "/bin/true"))
+    program = shlex.join(COMMAND)
+    page.run(
+        {
+            "systemd-analyze verify": lambda line: run(
+                line, ("/etc/systemd/system/opendrs.service", str(unit))
+            ),
+            "opendrs status": lambda line: run(
+                line,
+                ("opendrs status lab", f"{program} status away"),
+                ("/etc/opendrs/", f"{tmp_path}/"),
+            ),
+            "curl": lambda line: run(line, ("127.0.0.1:9180", address)),
+        }
+    )
+    exposure = ["systemd-analyze", "security", "--offline=true", "--threshold=15"]
+    run(shlex.join([*exposure, str(unit)]))
+    rules = tmp_path / "rules.yml"
+    scrape, alerts = page.blocks("yaml")
+    rules.write_text(alerts)
+    run(f"{PROMTOOL} check rules {rules}")
+    (tmp_path / "scrape.yml").write_text(scrape)
+    run(f"{PROMTOOL} check config {tmp_path / 'scrape.yml'}")
+    for block in page.blocks("toml"):
+        (tmp_path / "part.toml").write_text(block)
+        read_settings(tmp_path / "part.toml", PLATFORMS)

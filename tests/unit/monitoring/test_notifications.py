@@ -7,13 +7,18 @@ import hmac
 import json
 import logging
 import socketserver
+import ssl
 import threading
 import time
+from base64 import b64decode
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
 from opendrs.config.notification_settings import EmailSettings, WebhookSettings
 from opendrs.controller.events import LOGGER, LogEventCode, log_event
@@ -70,35 +75,68 @@ class WebhookServer:
         self._server.server_close()
 
 
+class MailSession(socketserver.StreamRequestHandler):
+    """One connection to a `MailServer`."""
+
+    server: MailServer
+
+    def handle(self) -> None:
+        self._reply("220 test")
+        while line := self.rfile.readline().decode().strip():
+            self._answer(line[:4].upper(), line)
+
+    def _answer(self, verb: str, line: str) -> None:
+        tls = self.server.tls
+        if verb == "EHLO" and tls is not None:
+            encrypted = isinstance(self.connection, ssl.SSLSocket)
+            feature = "AUTH PLAIN" if encrypted else "STARTTLS"
+            self._reply(f"250-test\r\n250 {feature}")
+        elif verb == "STAR" and tls is not None:
+            self._reply("220 go on")
+            self.connection = tls.wrap_socket(self.connection, server_side=True)
+            self.rfile = self.connection.makefile("rb")
+            self.wfile = self.connection.makefile("wb", buffering=0)
+        elif verb == "AUTH":
+            self.server.logins.append(b64decode(line.rsplit(maxsplit=1)[-1]).decode())
+            self._reply("235 ok")
+        elif verb == "DATA":
+            self._reply("354 go on")
+            lines = iter(lambda: self.rfile.readline().decode(), ".\r\n")
+            self.server.messages.append("".join(lines))
+            self._reply("250 ok")
+        else:
+            replies = {"QUIT": "221 end", "RCPT": self.server.reply_to_recipient}
+            self._reply(replies.get(verb, "250 ok"))
+
+    def finish(self) -> None:
+        self.connection.close()
+
+    def _reply(self, text: str) -> None:
+        self.wfile.write(f"{text}\r\n".encode())
+
+
 class MailServer(socketserver.ThreadingTCPServer):
-    """SMTP server without TLS that records messages."""
+    """SMTP server that records messages and logins.
+
+    Args:
+        reply_to_recipient: Reply to each recipient.
+        tls: Context for TLS after STARTTLS; None without TLS.
+    """
 
     daemon_threads = True
 
-    def __init__(self, reply_to_recipient: str = "250 ok") -> None:
+    def __init__(
+        self, reply_to_recipient: str = "250 ok", tls: ssl.SSLContext | None = None
+    ) -> None:
+        self.reply_to_recipient = reply_to_recipient
+        self.tls = tls
         self.messages: list[str] = []
-        outer = self
-
-        class Session(socketserver.StreamRequestHandler):
-            def handle(self) -> None:
-                self._reply("220 test")
-                while line := self.rfile.readline().decode().strip():
-                    verb = line[:4].upper()
-                    if verb == "DATA":
-                        self._reply("354 go on")
-                        outer.messages.append(self._read_message())
-                    reply = reply_to_recipient if verb == "RCPT" else "250 ok"
-                    self._reply("221 end" if verb == "QUIT" else reply)
-
-            def _read_message(self) -> str:
-                lines = iter(lambda: self.rfile.readline().decode(), ".\r\n")
-                return "".join(lines)
-
-            def _reply(self, text: str) -> None:
-                self.wfile.write(f"{text}\r\n".encode())
-
-        super().__init__(("127.0.0.1", 0), Session)
+        self.logins: list[str] = []
+        super().__init__(("127.0.0.1", 0), MailSession)
         threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Ignore the end of a connection by the client."""
 
     @property
     def settings(self) -> EmailSettings:
@@ -252,6 +290,70 @@ def test_mail_server_receives_message() -> None:
     assert "To: ops@example.com" in message
     assert '"event": "rules-broken"' in message
     assert not any(line.startswith("Bcc") for line in message.splitlines())
+
+
+def certified_server(tmp_path: Path) -> tuple[MailServer, EmailSettings]:
+    """Return a server with a certificate, and settings that trust it."""
+    authority = trustme.CA()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    server = MailServer(tls=context)
+    (tmp_path / "password").write_text("of the mail server\n")
+    settings = replace(
+        server.settings,
+        security="starttls",
+        user="opendrs",
+        password_file=tmp_path / "password",
+        ca=tmp_path / "ca.pem",
+    )
+    return server, settings
+
+
+def test_mail_is_sent_encrypted_with_login(tmp_path: Path) -> None:
+    server, settings = certified_server(tmp_path)
+
+    with Notifier(create_sender("n.", settings), settings, "lab"):
+        warn(LogEventCode.RULES_BROKEN)
+    server.shutdown()
+    server.server_close()
+
+    assert server.logins == ["\0opendrs\0of the mail server"]
+    assert len(server.messages) == 1
+
+
+def test_mail_server_with_untrusted_certificate_gets_no_password(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server, settings = certified_server(tmp_path)
+    trustme.CA().cert_pem.write_to_path(tmp_path / "ca.pem")
+
+    sender = create_sender("n.", settings)
+    with Notifier(sender, settings, "lab", max_wait=0.01):
+        warn(LogEventCode.RULES_BROKEN)
+    server.shutdown()
+    server.server_close()
+
+    assert (server.logins, server.messages) == ([], [])
+    assert len(lost(caplog)) == 1
+
+
+def test_mail_server_without_tls_gets_no_password(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("secret")
+    server = MailServer()
+    settings = replace(
+        server.settings,
+        security="starttls",
+        user="opendrs",
+        password_file=tmp_path / "password",
+    )
+
+    with Notifier(create_sender("n.", settings), settings, "lab"):
+        warn(LogEventCode.RULES_BROKEN)
+    server.shutdown()
+    server.server_close()
+
+    assert (server.logins, server.messages) == ([], [])
 
 
 def test_rejected_recipient_is_a_loss(caplog: pytest.LogCaptureFixture) -> None:
