@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+from opendrs.cli.sources import ClusterSource
 from opendrs.config.monitoring_settings import MetricsSettings
 from opendrs.config.settings import Settings
 from opendrs.controller import CancellationToken
@@ -23,20 +24,25 @@ from opendrs.ports import Clock
 
 @contextmanager
 def monitor_controller(
-    settings: Settings, platform: str, clock: Clock, cancellation: CancellationToken
+    settings: Settings,
+    source: ClusterSource,
+    cancellation: CancellationToken,
+    *,
+    serving: bool,
 ) -> Iterator[ControllerObservers]:
     """Yield the observers, which run until the end of the `with` block.
 
     Args:
         settings: The configuration.
-        platform: Name of the platform.
-        clock: The time.
+        source: The platform.
         cancellation: Stop requests of the operator.
+        serving: Serve metrics, if they are configured.
 
     Raises:
         ConfigurationError: The address for metrics cannot be used, a notification
             cannot be configured, or the interval does not fit the watchdog of systemd.
     """
+    clock = source.clock
     check_watchdog(os.environ, settings.controller.interval)
     target = NotifySocket(os.environ)
     observers: list[ControllerObserver] = [
@@ -48,9 +54,11 @@ def monitor_controller(
         if settings.notifications:
             from opendrs.monitoring.notifications import create_notifiers  # noqa: PLC0415 - as below
 
-            for notifier in create_notifiers(settings.notifications, platform):
+            for notifier in create_notifiers(
+                settings.notifications, source.platform.name
+            ):
                 stack.enter_context(notifier)
-        if settings.metrics is not None:
+        if settings.metrics is not None and serving:
             observers += _serve_metrics(settings.metrics, clock, stack)
         group = ControllerObservers(observers)
         stack.callback(group.stopping)

@@ -79,7 +79,7 @@ def command(
         source = open_source(name, settings, pace=0.0 if once else 1.0)
         require_writable(source.platform)
         observers = stack.enter_context(
-            monitor_controller(settings, name, source.clock, cancellation)
+            monitor_controller(settings, source, cancellation, serving=not once)
         )
         parts = ControllerFactory(settings, source, cancellation, stack, observers)
         reloader = ConfigurationReloader(config, settings, parts.reconfigure)
