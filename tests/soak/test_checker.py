@@ -14,9 +14,9 @@ from types import ModuleType
 import pytest
 
 from opendrs.controller import cycle
-from opendrs.controller.executor import PlanProgress
 from opendrs.controller.history import RecentActions
 from opendrs.controller.in_flight import OpenMigrations
+from opendrs.controller.plan_progress import PlanProgress
 from opendrs.controller.task_tracker import TaskTracker
 from opendrs.model import Limits, Step
 from opendrs.ports import Outcome, StepRecord

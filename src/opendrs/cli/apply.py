@@ -78,7 +78,11 @@ def command(  # noqa: PLR0913 - one for each option
     _require_confirmation(yes=yes, output_format=output_format)
     with open_store(cluster, settings) as store:
         task = ApplyTask(
-            source=cluster, policy=chosen, store=store, time_limit=time_limit
+            source=cluster,
+            policy=chosen,
+            store=store,
+            protection=settings.protection,
+            time_limit=time_limit,
         )
         repair = repair_command(["plan", source], config, settings)
         table_output = TableOutput(repair, show_all=show_all)

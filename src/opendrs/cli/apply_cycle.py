@@ -22,7 +22,7 @@ from opendrs.controller import (
 )
 from opendrs.controller.cycle import PolicyDecisionSource
 from opendrs.errors import PlatformError
-from opendrs.model import Snapshot
+from opendrs.model import DEFAULT_PROTECTION, Protection, Snapshot
 from opendrs.policies import Decision, Policy
 from opendrs.policies.optimize import Optimize
 from opendrs.ports import Outcome, StepRecord, Store
@@ -39,6 +39,7 @@ class ApplyTask:
         source: The cluster.
         policy: The policy.
         store: The store for the records.
+        protection: Protection of the cluster.
         time_limit: Search time of the policy in seconds; None for no limit.
         poll_interval: Seconds between two polls of running tasks.
     """
@@ -46,6 +47,7 @@ class ApplyTask:
     source: ClusterSource
     policy: Policy[Any]
     store: Store
+    protection: Protection = DEFAULT_PROTECTION
     time_limit: float | None = None
     poll_interval: float = 1.0
 
@@ -170,6 +172,7 @@ def _cycle_context(
             clock=task.source.clock,
             store=task.store,
             limits=task.policy.limits,
+            protection=task.protection,
             observer=NullObserver(),
             cancellation=cancellation,
             poll_interval=task.poll_interval,

@@ -45,6 +45,7 @@ COMMANDS = {
     "agent": "Run the agent of one host, which sends its load to the controller.",
     "run": "Run the controller: plan and migrate in cycles until stopped.",
     "status": "Show the controller of a platform, and its last cycle.",
+    "breaker": "Show or reset the circuit breaker of the controller.",
     "replay": "Repeat recorded decisions and report differences.",
     "token": "Create a token for the agent of a node.",
     "record": "Write one snapshot, or a series of snapshots, to a file.",

@@ -39,7 +39,7 @@ def enrich_from_store(
     with _database(settings, source.platform.name, Access.READ) as store:
         store_owner(store, source.platform.name)
         warn_future_records(store, source.clock.now())
-        return enrich_snapshot(snapshot, policy, store)
+        return enrich_snapshot(snapshot, policy, store, settings.protection)
 
 
 def with_powered_off_nodes(
@@ -88,6 +88,18 @@ def open_to_read(
     with _database(settings, name, Access.READ) as store:
         store_owner(store, name)
         yield store
+
+
+def load_entry(name: str, settings: Settings, key: str) -> Mapping[str, object] | None:
+    """Return the entry *key* in the store of the platform *name*; None if absent.
+
+    Raises:
+        UnknownPlatformError: The platform is not configured.
+        ConfigurationError: The store belongs to another platform.
+        StoreError: The store cannot be read.
+    """
+    with open_to_read(name, settings) as store:
+        return store.load(key)
 
 
 def recorded_cycles(name: str, settings: Settings) -> tuple[CycleRecord, ...]:

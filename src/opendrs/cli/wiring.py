@@ -147,6 +147,7 @@ class ControllerFactory:
             clock=self._source.clock,
             store=self._store,
             limits=decision_source.policy.limits,
+            protection=self._settings.protection,
             observer=self._observers,
             cancellation=self._cancellation,
         )
@@ -188,6 +189,7 @@ class ControllerFactory:
         return Reconfiguration(
             interval=settings.controller.interval,
             platform=source.platform,
+            protection=settings.protection,
             decision_source=decision_source,
         )
 

@@ -21,7 +21,14 @@ from opendrs.config.platform_kinds import PlatformConnection
 from opendrs.config.policy_loading import build_policy
 from opendrs.errors import DiagnosticCode, InvalidSettingError, UnknownPlatformError
 from opendrs.escapes import repr_value
-from opendrs.model import DEFAULT_LIMITS, Limits, Rule, Seconds
+from opendrs.model import (
+    DEFAULT_LIMITS,
+    DEFAULT_PROTECTION,
+    Limits,
+    Protection,
+    Rule,
+    Seconds,
+)
 from opendrs.policies import Policy
 
 MAX_DURATION = 86_400.0  # seconds: the retention of sample histories
@@ -271,6 +278,7 @@ class Settings:
         policy: Name of the policy to use.
         policy_settings: Settings of each configured policy, by its name.
         limits: Limits for all policies.
+        protection: Protection of the cluster.
         rules: Rules in addition to those of the platforms.
         store: The store; None for an SQLite file at the default path.
         agent: Settings of the host agent; None if not configured.
@@ -284,6 +292,7 @@ class Settings:
     policy: str = DEFAULT_POLICY
     policy_settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     limits: Limits = DEFAULT_LIMITS
+    protection: Protection = DEFAULT_PROTECTION
     rules: tuple[Rule, ...] = ()
     store: StoreSettings | None = None
     agent: AgentSettings | None = None

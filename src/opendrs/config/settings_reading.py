@@ -46,7 +46,7 @@ from opendrs.config.settings import (
 from opendrs.config.snapshot_reading import validate_rules
 from opendrs.errors import ConfigurationError, UnknownPolicyError
 from opendrs.escapes import repr_value
-from opendrs.model import DEFAULT_LIMITS, Limits
+from opendrs.model import DEFAULT_LIMITS, DEFAULT_PROTECTION, Limits, Protection
 from opendrs.policies.consolidation import Consolidate
 
 _TABLES = frozenset(
@@ -58,6 +58,7 @@ _TABLES = frozenset(
         "notifications",
         "platform",
         "policy",
+        "protection",
         "api",
         "rules",
         "store",
@@ -138,6 +139,8 @@ class _SettingsReader:
             policy=name,
             policy_settings=policies,
             limits=limits,
+            protection=self._bind(Protection, ("protection",), tables)
+            or DEFAULT_PROTECTION,
             rules=rules,
             store=self._store(tables),
             agent=self._agent(tables),

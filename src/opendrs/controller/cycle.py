@@ -23,9 +23,10 @@ from opendrs.controller.in_flight import OpenMigrations, add_open_migrations
 from opendrs.controller.node_inventory import fill_known_nodes, record_nodes
 from opendrs.controller.policy_memory import load_memory, save_memory
 from opendrs.controller.power_failures import exclude_failed_power_nodes
+from opendrs.controller.protection import CircuitBreaker, protect
 from opendrs.controller.recovery import recover
 from opendrs.controller.serialization import cycle_record
-from opendrs.model import Snapshot
+from opendrs.model import DEFAULT_PROTECTION, Protection, Snapshot
 from opendrs.optimizer import Portion
 from opendrs.policies import Decision, Policy
 from opendrs.ports import Platform, StepRecord, Store
@@ -34,20 +35,25 @@ MemoryT = TypeVar("MemoryT")
 
 
 def enrich_snapshot(
-    snapshot: Snapshot, policy: Policy[MemoryT], store: Store
+    snapshot: Snapshot,
+    policy: Policy[MemoryT],
+    store: Store,
+    protection: Protection = DEFAULT_PROTECTION,
 ) -> Snapshot:
     """Return *snapshot* completed with information from the store.
 
     Added are the times of recent migrations and power-ons, the capacity of nodes
     that are powered off, and migrations that may be running without being visible.
-    Nodes that recently failed to power on or off are excluded.
+    Nodes that recently failed to power on or off are excluded, and the cluster is
+    protected as `opendrs.controller.protection.protect` does.
 
     Raises:
         StoreError: The store cannot be read.
     """
     recent = recent_actions(store, policy.limits, snapshot.taken_at)
     counted = add_open_migrations(fill_known_nodes(snapshot, store), store)
-    return add_recent_actions(exclude_failed_power_nodes(counted, store), recent)
+    complete = add_recent_actions(exclude_failed_power_nodes(counted, store), recent)
+    return protect(complete, store, protection)
 
 
 def forget_ended_migrations(
@@ -261,7 +267,12 @@ def _decide(
     execution, source = context.execution, context.decision_source
     observed = context.observe()
     forget_ended_migrations(observed, execution.store, execution.platform)
-    snapshot = enrich_snapshot(observed, source.policy, execution.store)
+    snapshot = enrich_snapshot(
+        observed, source.policy, execution.store, execution.protection
+    )
+    CircuitBreaker(execution.store, execution.protection, execution.limits).update(
+        execution.clock.now(), observed
+    )
     evaluation = source.evaluate(snapshot)
     decided_at = execution.clock.now()
     decided = RecordedDecision(

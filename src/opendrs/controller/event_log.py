@@ -12,12 +12,16 @@ from opendrs.controller.cycle import RecordedDecision
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.execution_context import CancellationToken, ExecutionObserver
 from opendrs.controller.observers import NullControllerObserver
+from opendrs.controller.protection import busy_nodes
 from opendrs.controller.serialization import action_document, violation_documents
 from opendrs.guard import Rejection
 from opendrs.model import (
+    DEFAULT_PROTECTION,
     Action,
+    NodeId,
     PowerOff,
     PowerOn,
+    Protection,
     Snapshot,
     Step,
     StepId,
@@ -144,11 +148,17 @@ class CycleLogger:
         execution_observer: Receives the events of running steps.
         repair_command: Command that repairs violated rules while no controller runs;
             None if there is none.
+        protection: Contains the jobs during which nodes receive no guests.
     """
 
     def __init__(
-        self, execution_observer: ExecutionObserver, repair_command: str | None = None
+        self,
+        execution_observer: ExecutionObserver,
+        repair_command: str | None = None,
+        protection: Protection = DEFAULT_PROTECTION,
     ) -> None:
+        self._protection = protection
+        self._last_busy: dict[NodeId, str] = {}
         self._execution_observer = execution_observer
         self._repair_command = repair_command
         self._last_outcome: tuple[str, str] | None = None
@@ -172,6 +182,7 @@ class CycleLogger:
         policy, decision = decided.policy, decided.decision
         steps = decision.plan.steps
         actions = [step.action for step in steps]
+        self._log_busy_nodes(decided.snapshot)
         self._log_violations(policy, decided.snapshot, actions)
         outline = format_count(len(steps), "step") if steps else "nothing to do"
         reasons = [reason_text(decision.reason), decision.detail]
@@ -193,6 +204,20 @@ class CycleLogger:
             notes=list(decision.notes),
             steps=len(steps),
         )
+
+    def _log_busy_nodes(self, snapshot: Snapshot) -> None:
+        """Log the nodes that receive no guests because of jobs, if they changed."""
+        busy = busy_nodes(snapshot, self._protection)
+        if busy == self._last_busy:
+            return
+        self._last_busy = busy
+        if not busy:
+            event, text = LogEventCode.NODE_JOBS_ENDED, "no job is running any more"
+        else:
+            event = LogEventCode.NODE_JOBS_RUNNING
+            jobs = "; ".join(f"{node}: {job}" for node, job in sorted(busy.items()))
+            text = f"no guest is migrated to nodes with jobs: {jobs}"
+        log_event(event, text, nodes=busy)
 
     def _log_violations(
         self, policy: Policy[Any], snapshot: Snapshot, actions: Iterable[Action]

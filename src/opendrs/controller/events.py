@@ -65,6 +65,12 @@ class LogEventCode(StrEnum):
     """Other users can read or change a secret or the store."""
     PASSWORD_INLINE = "password-inline"  # noqa: S105 - a code
     """The configuration contains a password."""
+    BREAKER_OPENED = "breaker-opened"
+    """Too many steps failed. Plans need approval until an operator resets it."""
+    NODE_JOBS_RUNNING = "node-jobs-running"
+    """Nodes receive no guests while jobs of the platform run on them."""
+    NODE_JOBS_ENDED = "node-jobs-ended"
+    """No such job runs any more."""
     API_LISTENING = "api-listening"
     """The API accepts connections."""
     API_SERVER_FAILED = "api-server-failed"

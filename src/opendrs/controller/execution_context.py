@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from opendrs.guard import Rejection
-from opendrs.model import Limits, Step
+from opendrs.model import DEFAULT_PROTECTION, Limits, Protection, Step
 from opendrs.ports import Clock, Platform, StepRecord, Store, TaskStatus
 
 
@@ -84,6 +84,7 @@ class ExecutionContext:
         limits: Limits of the operator.
         observer: Receives the events of the execution.
         cancellation: Stop and abort requests of the operator.
+        protection: Protection of the cluster.
         poll_interval: Seconds between two polls.
     """
 
@@ -93,4 +94,5 @@ class ExecutionContext:
     limits: Limits
     observer: ExecutionObserver
     cancellation: CancellationToken
+    protection: Protection = DEFAULT_PROTECTION
     poll_interval: float = 1.0

@@ -7,14 +7,20 @@ and its task id right after.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from opendrs.controller.clock import ExponentialBackoff
 from opendrs.controller.execution_context import ExecutionContext
 from opendrs.controller.history import add_recent_actions, recent_actions
 from opendrs.controller.in_flight import OpenMigrations
+from opendrs.controller.plan_progress import PlanProgress
 from opendrs.controller.power_failures import exclude_nodes, find_power_failures
+from opendrs.controller.protection import (
+    ExecutionProtection,
+    load_before,
+    stand_back,
+)
 from opendrs.controller.step_groups import (
     GroupSteps,
     StepGroup,
@@ -27,12 +33,12 @@ from opendrs.guard import Rejection, RejectionReason, check, check_concurrency
 from opendrs.model import (
     Action,
     Migration,
+    MigrationLoad,
     Plan,
     PowerOff,
     PowerOn,
     Snapshot,
     Step,
-    StepId,
 )
 from opendrs.ports import Outcome, StepRecord
 
@@ -65,98 +71,6 @@ class ExecutionReport:
         counts.append(("unfinished", unfinished))
         parts = (f"{count} {outcome}" for outcome, count in counts if count)
         return ", ".join(parts) or "nothing to do"
-
-
-class PlanProgress:
-    """Pending steps of a plan, and the records of the finished ones.
-
-    Args:
-        plan: The plan.
-        run: Name of the execution.
-        context: Dependencies of the execution.
-    """
-
-    def __init__(self, plan: Plan, run: str, context: ExecutionContext) -> None:
-        self._plan = plan
-        self._run = run
-        self._context = context
-        self._pending = {step.id: step for step in plan.steps}
-        self._finished: dict[StepId, StepRecord] = {}
-        self._reported: dict[StepId, str] = {}
-
-    @property
-    def pending(self) -> tuple[Step, ...]:
-        """Return the steps that have not started, in the order of the plan."""
-        return tuple(self._pending.values())
-
-    @property
-    def records(self) -> tuple[StepRecord, ...]:
-        """Return the records in the order of the plan; only valid at the end."""
-        return tuple(self._finished[step.id] for step in self._plan.steps)
-
-    def is_ready(self, step: Step, together: Iterable[Step] = ()) -> bool:
-        """Return True if every dependency of *step* is finished or in *together*."""
-        ended = {*self._finished, *(companion.id for companion in together)}
-        return ended.issuperset(step.depends_on)
-
-    def record_intention(self, step: Step) -> StepRecord:
-        """Write the record that *step* is about to start, and return it."""
-        record = self._new_record(step)
-        self._context.store.write(record)
-        del self._pending[step.id]
-        return record
-
-    def record_end(self, record: StepRecord) -> None:
-        """Record the end of a step that was started, or that it is left open."""
-        self._finished[record.step] = record
-
-    def reject(self, steps: GroupSteps, rejection: Rejection) -> None:
-        """Finish *steps* as rejected."""
-        for step in steps:
-            self._context.observer.step_rejected(step, rejection)
-        self._finish(steps, Outcome.REJECTED, rejection.detail)
-
-    def skip(self, steps: Iterable[Step], detail: str) -> None:
-        """Finish *steps* as skipped."""
-        self._finish(steps, Outcome.SKIPPED, detail)
-
-    def skip_blocked(self) -> None:
-        """Skip every step with a dependency that ended and was not done."""
-        for step in self.pending:
-            for name in step.depends_on:
-                record = self._finished.get(name)
-                if record is not None and record.outcome is not Outcome.DONE:
-                    self.skip([step], f"dependency not done: {name}")
-                    break
-
-    def report_waiting(self, steps: Iterable[Step], detail: str) -> None:
-        """Notify the observer that *steps* are delayed, once for each *detail*."""
-        for step in steps:
-            if self._reported.get(step.id) != detail:
-                self._reported[step.id] = detail
-                self._context.observer.step_waiting(step, detail)
-
-    def _finish(self, steps: Iterable[Step], outcome: Outcome, detail: str) -> None:
-        for step in steps:
-            record = self._new_record(step, outcome, detail)
-            self._context.store.write(record)
-            self._finished[step.id] = record
-            del self._pending[step.id]
-            self._context.observer.step_finished(step, record)
-
-    def _new_record(
-        self, step: Step, outcome: Outcome | None = None, detail: str = ""
-    ) -> StepRecord:
-        now = self._context.clock.now()
-        return StepRecord(
-            run=self._run,
-            step=step.id,
-            action=step.action,
-            intended_at=now,
-            ended_at=None if outcome is None else now,
-            outcome=outcome,
-            detail=detail,
-        )
 
 
 # Rejections that may not apply any more once running steps of this plan have ended.
@@ -210,6 +124,9 @@ class _PlanExecution:
             context.store, context.limits, context.clock.now()
         )
         self._power_failures = find_power_failures(context.store, context.clock.now())
+        self._protection = ExecutionProtection(
+            context.store, context.protection, context.limits, context.clock.now()
+        )
 
     def run(self) -> ExecutionReport:
         """Run until every step has an outcome, or is left open by a stop."""
@@ -241,6 +158,7 @@ class _PlanExecution:
         self._progress.record_end(tracker.record)
         self._open_migrations.finish(tracker.record)
         self._last_ended_at = self._context.clock.monotonic()
+        self._protection.record_end(self._context.clock.now())
         self._refresh_power_failures((tracker.step,))
 
     def _refresh_power_failures(self, steps: GroupSteps) -> None:
@@ -285,7 +203,9 @@ class _PlanExecution:
         reliable = exclude_nodes(
             self._open_migrations.add_to(snapshot), self._power_failures
         )
-        return add_recent_actions(reliable, self._recent_actions)
+        return stand_back(
+            add_recent_actions(reliable, self._recent_actions), self._context.protection
+        )
 
     def _process_ready(self, snapshot: Snapshot) -> None:
         """Start, reject or defer every step group that is ready."""
@@ -305,7 +225,9 @@ class _PlanExecution:
         """Start, reject or defer *group*; return *snapshot* with what was started."""
         actions = [step.action for step in group]
         limits = self._context.limits
-        rejection = check(actions, snapshot, limits)
+        rejection = check(actions, snapshot, limits) or self._protection.check(
+            _migrations(group), snapshot
+        )
         if rejection is not None and not self._is_temporary(rejection):
             self._progress.reject(group, rejection)
         elif rejection is not None:
@@ -340,10 +262,14 @@ class _PlanExecution:
 
         The end of a migration is not visible while one of its nodes is unreachable.
         """
-        if self._running:
-            return False
-        reachable = _without_unreachable_migrations(snapshot)
-        return check_concurrency(actions, reachable, self._context.limits) is None
+        limits = self._context.limits
+        return (
+            not self._running
+            and check_concurrency(
+                actions, _without_unreachable_migrations(snapshot), limits
+            )
+            is None
+        )
 
     def _defer(self, group: GroupSteps, rejection: Rejection) -> None:
         """Let *group* wait for running steps, or else at most for the timeout."""
@@ -361,8 +287,13 @@ class _PlanExecution:
         """Record all steps of *group*, then start them until one fails to start."""
         self._stall_backoff.reset()
         self._open_migrations.start(_migrations(group), snapshot)
+        self._protection.record_start(_migrations(group), snapshot)
         trackers = [
-            TaskTracker(step, self._progress.record_intention(step), self._context)
+            TaskTracker(
+                step,
+                self._progress.record_intention(step, _load_before(step, snapshot)),
+                self._context,
+            )
             for step in group
         ]
         if len(trackers) > 1:
@@ -385,12 +316,18 @@ class _PlanExecution:
 def _without_unreachable_migrations(snapshot: Snapshot) -> Snapshot:
     """Return *snapshot* without the migrations from or to an unreachable node."""
     guests = {
-        name: guest
-        if all(snapshot.nodes[node].reachable for node in guest.occupied_nodes)
-        else replace(guest, migrating_to=None)
+        name: replace(guest, migrating_to=None)
+        if not all(snapshot.nodes[node].reachable for node in guest.occupied_nodes)
+        else guest
         for name, guest in snapshot.guests.items()
     }
     return replace(snapshot, guests=guests)
+
+
+def _load_before(step: Step, snapshot: Snapshot) -> MigrationLoad | None:
+    if isinstance(step.action, PowerOn | PowerOff):
+        return None
+    return load_before(step.action, snapshot)
 
 
 def _migrations(group: GroupSteps) -> list[Migration]:

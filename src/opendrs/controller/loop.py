@@ -12,6 +12,7 @@ from opendrs.controller.cycle import (
     CycleContext,
     CycleResult,
     DecisionSource,
+    RecordedDecision,
     run_cycle,
 )
 from opendrs.controller.event_log import CycleLogger
@@ -19,8 +20,9 @@ from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.execution_context import ExecutionContext
 from opendrs.controller.executor import ExecutionReport
 from opendrs.controller.observers import ControllerObserver, NullControllerObserver
+from opendrs.controller.protection import CircuitBreaker
 from opendrs.errors import PermissionDeniedError, PlatformError, UnsupportedError
-from opendrs.model import Snapshot, format_count
+from opendrs.model import Protection, Snapshot, format_count
 from opendrs.ports import Platform
 
 INITIAL_BACKOFF = 5.0  # seconds until the first retry of an unreachable platform
@@ -50,11 +52,13 @@ class Reconfiguration:
     Attributes:
         interval: Seconds between the starts of two cycles.
         platform: Executes the actions.
+        protection: Protection of the cluster.
         decision_source: Source of the decisions.
     """
 
     interval: float
     platform: Platform
+    protection: Protection
     decision_source: DecisionSource
 
 
@@ -110,12 +114,16 @@ class Controller:
             execution=execution,
             observe=self._observe,
             decision_source=decision_source,
-            approve=lambda _: True,
-            observer=CycleLogger(execution.observer, settings.repair_command),
+            approve=self._approve,
+            observer=self._cycle_logger(execution),
         )
         self._timer = IntervalTimer(settings.interval, execution.clock.monotonic())
         self._backoff = ExponentialBackoff(INITIAL_BACKOFF, 0)
         self._reported_error = ""
+
+    def _cycle_logger(self, execution: ExecutionContext) -> CycleLogger:
+        command = self._settings.repair_command
+        return CycleLogger(execution.observer, command, execution.protection)
 
     def run_forever(self) -> None:
         """Run cycles until stopped and all running steps have ended.
@@ -170,6 +178,15 @@ class Controller:
         observer.cycle_finished(result, clock.monotonic() - started_at)
         return result
 
+    def _approve(self, decided: RecordedDecision) -> bool:
+        """Return True if the plan may be executed without a person."""
+        del decided
+        execution = self._execution
+        breaker = CircuitBreaker(
+            execution.store, execution.protection, execution.limits
+        )
+        return breaker.opened_at is None
+
     def _observe(self) -> Snapshot:
         snapshot = self._settings.observe()
         self._record_reachable()
@@ -210,12 +227,16 @@ class Controller:
             return
         policy = new.decision_source.policy
         self._execution = replace(
-            self._execution, platform=new.platform, limits=policy.limits
+            self._execution,
+            platform=new.platform,
+            limits=policy.limits,
+            protection=new.protection,
         )
         self._cycle = replace(
             self._cycle,
             execution=self._execution,
             decision_source=new.decision_source,
+            observer=self._cycle_logger(self._execution),
         )
         self._timer.change_interval(new.interval, self._execution.clock.monotonic())
         self._settings.observer.configured(policy.name, new.interval)

@@ -29,6 +29,12 @@ from opendrs.model.plan import Plan as Plan
 from opendrs.model.plan import PowerOff as PowerOff
 from opendrs.model.plan import PowerOn as PowerOn
 from opendrs.model.plan import Step as Step
+from opendrs.model.protection import DEFAULT_PROTECTION as DEFAULT_PROTECTION
+from opendrs.model.protection import BudgetScope as BudgetScope
+from opendrs.model.protection import MigrationBudget as MigrationBudget
+from opendrs.model.protection import MigrationLoad as MigrationLoad
+from opendrs.model.protection import PastMigration as PastMigration
+from opendrs.model.protection import Protection as Protection
 from opendrs.model.quantities import BYTES as BYTES
 from opendrs.model.quantities import MEBIBYTES as MEBIBYTES
 from opendrs.model.quantities import RATE as RATE
@@ -69,6 +75,8 @@ from opendrs.model.serialization import action_from_text as action_from_text
 from opendrs.model.serialization import decoding as decoding
 from opendrs.model.serialization import list_as_text as list_as_text
 from opendrs.model.serialization import list_from_text as list_from_text
+from opendrs.model.serialization import load_as_text as load_as_text
+from opendrs.model.serialization import load_from_text as load_from_text
 from opendrs.model.serialization import require_type as require_type
 from opendrs.model.serialization import steps_as_text as steps_as_text
 from opendrs.model.serialization import steps_from_text as steps_from_text

@@ -123,6 +123,7 @@ RATE = Quantity("bytes per second", "1 Gbit/s", RATES, integer=True)
 _MIB = 2.0**20
 MEBIBYTES = Quantity("MB", "64 GiB", BYTES, base_unit=_MIB)
 
+Bytes = Annotated[int, SIZE]
 Seconds = Annotated[float, TIME]
 BytesPerSecond = Annotated[float, RATE]
 Megabytes = Annotated[float, MEBIBYTES]

@@ -20,6 +20,8 @@ from opendrs.model.plan import (
     PowerOn,
     Step,
 )
+from opendrs.model.protection import MigrationLoad
+from opendrs.model.resources import Usage
 
 T = TypeVar("T")
 
@@ -87,6 +89,23 @@ def steps_from_text(text: str) -> tuple[Step, ...]:
         return tuple(
             Step(StepId(name), action_from_text(action)) for name, action in pairs
         )
+
+
+def load_as_text(load: MigrationLoad) -> str:
+    """Return the use of the guest, the source and the target as JSON."""
+    uses = load.guest, load.source, load.target
+    return json.dumps([[use.cpu, use.memory] for use in uses])
+
+
+def load_from_text(text: str) -> MigrationLoad:
+    """Return the load that *text* encodes.
+
+    Raises:
+        DamagedRecordError: The text does not encode a load.
+    """
+    with decoding("the load before a migration", text):
+        guest, source, target = (Usage(cpu, memory) for cpu, memory in json.loads(text))
+        return MigrationLoad(guest, source, target)
 
 
 def list_as_text(values: Iterable[object]) -> str:

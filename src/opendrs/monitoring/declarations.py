@@ -94,6 +94,11 @@ LEASE_HELD = MetricDeclaration(
     _GAUGE,
     "1 if this controller holds the lease of the store, 0 on standby.",
 )
+BREAKER_OPEN = MetricDeclaration(
+    "opendrs_breaker_open",
+    _GAUGE,
+    "1 if the circuit breaker was open at the end of the last cycle, otherwise 0.",
+)
 NODES = MetricDeclaration(
     "opendrs_nodes",
     _GAUGE,
@@ -136,6 +141,7 @@ METRICS = (
     STEPS,
     REJECTIONS,
     LEASE_HELD,
+    BREAKER_OPEN,
     NODES,
     GUESTS,
     VIOLATED_RULES,

@@ -20,6 +20,7 @@ from prometheus_client.registry import Collector
 from opendrs import __version__
 from opendrs.controller.cycle import CycleResult
 from opendrs.controller.observers import NullControllerObserver
+from opendrs.controller.protection import BREAKER_KEY
 from opendrs.errors import PlatformError
 from opendrs.guard import Rejection, RejectionReason
 from opendrs.metrics import ImbalanceMetric, imbalance
@@ -27,7 +28,7 @@ from opendrs.model import ACTION_KINDS, Node, NodeState, Snapshot, Step
 from opendrs.monitoring import declarations
 from opendrs.monitoring.declarations import MetricDeclaration
 from opendrs.policies import DecisionReason
-from opendrs.ports import Clock, Outcome, StepRecord
+from opendrs.ports import Clock, Outcome, StepRecord, Store
 from opendrs.rules import violations
 
 RESOURCES = ("cpu", "memory")
@@ -72,8 +73,13 @@ class ControllerMetrics(NullControllerObserver):
         self._gauge(declarations.LEASE_HELD).set_function(holds_lease)
         self._gauge(declarations.BUILD_INFO).labels(__version__).set(1)
         self._last_cycle: tuple[GaugeMetricFamily, ...] = ()
+        self._store: Store | None = None
         self._cluster = _ClusterCollector()
         self.registry.register(self._cluster)
+
+    def lease_acquired(self, store: Store) -> None:
+        """Keep the store, which contains the state of the circuit breaker."""
+        self._store = store
 
     def configured(self, policy: str, interval: float) -> None:
         """Set the interval, and create the counters of the decisions of *policy*."""
@@ -95,8 +101,14 @@ class ControllerMetrics(NullControllerObserver):
         self._cluster.families = (
             *self._last_cycle,
             _family(declarations.PLANNED_STEPS, [((), len(decision.plan.steps))]),
+            _family(declarations.BREAKER_OPEN, self._breaker_values()),
             *cluster_families(decided.snapshot),
         )
+
+    def _breaker_values(self) -> list[tuple[tuple[str, ...], float]]:
+        if self._store is None:
+            return []
+        return [((), self._store.load(BREAKER_KEY) is not None)]
 
     def cycle_failed(self, error: PlatformError, seconds: float) -> None:
         """Count the cycle, and remove the values of the snapshot: they are unknown."""

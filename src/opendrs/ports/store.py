@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from opendrs.model import Action, StepId
+from opendrs.model import Action, MigrationLoad, StepId
 from opendrs.ports.platform import TaskId
 
 
@@ -42,6 +42,7 @@ class StepRecord:
         ended_at: Time at which the outcome was observed.
         outcome: Outcome; None until it is known.
         detail: Reason of the outcome, for the operator.
+        load: Measured use before the start of a migration; None if unknown.
     """
 
     run: str
@@ -52,6 +53,7 @@ class StepRecord:
     ended_at: datetime | None = None
     outcome: Outcome | None = None
     detail: str = ""
+    load: MigrationLoad | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

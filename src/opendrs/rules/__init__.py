@@ -24,6 +24,7 @@ from opendrs.rules.memory import AvailableMemory as AvailableMemory
 from opendrs.rules.memory import available_memory as available_memory
 from opendrs.rules.memory import required_memory as required_memory
 from opendrs.rules.memory import usable_memory as usable_memory
+from opendrs.rules.undo import undo_rules as undo_rules
 from opendrs.rules.violations import Violation as Violation
 from opendrs.rules.violations import ViolationChange as ViolationChange
 from opendrs.rules.violations import new_violations as new_violations

@@ -35,6 +35,8 @@ from opendrs.model import (
     action_as_text,
     action_from_text,
     decoding,
+    load_as_text,
+    load_from_text,
     require_type,
     time_from_text,
     value_as_text,
@@ -277,6 +279,7 @@ def _to_row(record: StepRecord) -> dict[str, object]:
         "ended_at": record.ended_at,
         "outcome": None if record.outcome is None else record.outcome.value,
         "detail": record.detail,
+        "load": None if record.load is None else load_as_text(record.load),
     }
 
 
@@ -293,6 +296,7 @@ def _from_row(row: Row[Any]) -> StepRecord:
             ended_at=None if row.ended_at is None else time_from_column(row.ended_at),
             outcome=None if row.outcome is None else Outcome(row.outcome),
             detail=row.detail,
+            load=None if row.load is None else load_from_text(row.load),
         )
 
 

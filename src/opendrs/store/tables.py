@@ -70,6 +70,7 @@ STEPS = Table(
     Column("ended_at", UtcTime),
     Column("outcome", String),
     Column("detail", Text, nullable=False),
+    Column("load", Text),
     UniqueConstraint("run", "step", name="steps_of_run"),
     Index("steps_by_start", "intended_at"),
     Index("steps_by_end", "ended_at"),

@@ -12,6 +12,7 @@ import pytest
 from opendrs.config import snapshot_from
 from opendrs.controller.cycle import PolicyDecisionSource
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
+from opendrs.controller.protection import BREAKER_KEY
 from opendrs.errors import (
     OpenDRSError,
     PermissionDeniedError,
@@ -20,7 +21,7 @@ from opendrs.errors import (
     UnexpectedResponseError,
     UnsupportedError,
 )
-from opendrs.model import AntiAffinity, Snapshot, StepId
+from opendrs.model import AntiAffinity, NodeId, Snapshot, StepId, time_as_text
 from opendrs.policies import AutoRebalance, Balance, Policy
 from opendrs.ports import Outcome, StepRecord
 from support.builders import NOON, cluster, guest_ids
@@ -120,6 +121,32 @@ def test_loop_executes_decisions() -> None:
     done = [record.outcome for record in setup.simulation.observer.finished]
     assert done == [Outcome.DONE] * 2
     assert setup.simulation.store.unfinished() == ()
+
+
+def test_open_breaker_prevents_execution_until_reset() -> None:
+    setup = ControllerSetup(LOPSIDED)
+    store = setup.simulation.store
+    entry = {"opened_at": time_as_text(NOON), "detail": "failed"}
+    store.save(BREAKER_KEY, entry)
+
+    setup.stop_at_observation(3)
+    setup.controller.run_forever()
+
+    assert setup.simulation.observer.finished == []
+    assert len(store.cycles()) == 3
+
+
+def test_jobs_of_nodes_are_logged_when_they_change(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    node = replace(LEVEL.nodes[NodeId("b")], jobs=("vzdump",))
+    setup = ControllerSetup(replace(LEVEL, nodes={**LEVEL.nodes, NodeId("b"): node}))
+    setup.stop_at_observation(4)
+
+    setup.controller.run_forever()
+
+    (text,) = events(caplog, "node-jobs-running")
+    assert "b: vzdump" in text
 
 
 def test_unchanged_decision_is_logged_once(

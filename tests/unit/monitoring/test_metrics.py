@@ -13,8 +13,9 @@ import pytest
 from prometheus_client import generate_latest
 
 from opendrs.controller import SystemClock
+from opendrs.controller.protection import BREAKER_KEY
 from opendrs.errors import PlatformUnavailableError
-from opendrs.model import AntiAffinity, NodeId, NodeState, Snapshot
+from opendrs.model import AntiAffinity, NodeId, NodeState, Snapshot, time_as_text
 from opendrs.monitoring.declarations import METRICS
 from opendrs.monitoring.health import HealthMonitor
 from opendrs.monitoring.metrics import ControllerMetrics, cluster_families
@@ -140,6 +141,17 @@ def test_failed_cycle_removes_values_of_snapshot() -> None:
     assert found.value("opendrs_guests") is None
     assert found.value("opendrs_node_load_ratio", node="a", resource="cpu") is None
     assert found.value("opendrs_last_cycle_timestamp_seconds") is not None
+
+
+def test_open_breaker_is_shown() -> None:
+    found = MetricsSetup()
+    found.setup.controller.run_once()
+    before = found.value("opendrs_breaker_open")
+    found.setup.simulation.store.save(BREAKER_KEY, {"opened_at": time_as_text(NOON)})
+
+    found.setup.controller.run_once()
+
+    assert (before, found.value("opendrs_breaker_open")) == (0, 1)
 
 
 def test_lease_is_shown() -> None:
