@@ -20,6 +20,8 @@ from typing import Any
 import pytest
 import trustme
 
+from opendrs.cli.validation import validate_document
+from opendrs.config import DiagnosticCode
 from opendrs.config.notification_settings import EmailSettings, WebhookSettings
 from opendrs.controller.events import LOGGER, LogEventCode, log_event
 from opendrs.errors import ConfigurationError
@@ -381,3 +383,13 @@ def test_unusable_settings_are_errors(settings: WebhookSettings) -> None:
         create_notifiers([settings], "lab")
 
     assert "secret" not in str(raised.value)
+
+
+def test_check_reports_unreadable_secret(tmp_path: Path) -> None:
+    tables = [{"kind": "webhook", "url_file": "absent"}]
+
+    result = validate_document({"notifications": tables}, "FILE", tmp_path)
+
+    (diagnostic,) = result.diagnostics
+    assert diagnostic.code is DiagnosticCode.UNUSABLE_FILE
+    assert diagnostic.message.startswith("notifications[0].url_file: ")
