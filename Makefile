@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest
 
-.PHONY: run test test-all test-slow test-labs test-clusters soak check lint types layers cover bench bench-ha bench-cloudsim bench-consolidation bench-data-center bench-scaling bench-optimizer bench-pve bench-requests bench-roadef lock schema codes metrics pictures libvirt clean
+.PHONY: run test test-all test-slow test-labs test-clusters soak check lint types layers cover bench bench-ha bench-cloudsim bench-consolidation bench-data-center bench-scaling bench-optimizer bench-placement bench-pve bench-requests bench-roadef lock schema codes metrics pictures libvirt clean
 
 run: $(VENV)/ready
 	$(BIN)/opendrs demo
@@ -81,6 +81,10 @@ bench-optimizer: $(VENV)/ready
 SIZES ?= 10x200,30x600,100x2000,300x6000,1000x20000,3000x60000,10000x200000
 bench-scaling: $(VENV)/ready
 	$(BIN)/python benchmarks/runners/scaling.py --sizes $(SIZES)
+
+# Answers of place and what-if for clusters up to 1,000 nodes; about a minute.
+bench-placement: $(VENV)/ready
+	$(BIN)/python benchmarks/runners/placement.py
 
 # Observation of 200 nodes and 4,000 guests of Proxmox VE; some seconds.
 bench-pve: $(VENV)/ready

@@ -19,7 +19,17 @@ COMMANDS = [
     for line in re.findall(r"^    (opendrs .*)$", README, re.MULTILINE)
 ]
 NEEDS_HYPERVISORS = ("lab", "opendrs.toml")
-LISTED = {"check", "connect", "show", "plan", "compare", "apply", "run", "drill"}
+LISTED = {
+    "check",
+    "connect",
+    "show",
+    "place",
+    "plan",
+    "compare",
+    "apply",
+    "run",
+    "drill",
+}
 
 
 @pytest.mark.parametrize(

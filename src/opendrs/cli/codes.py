@@ -23,6 +23,7 @@ from opendrs.controller.events import LogEventCode
 from opendrs.errors import FailureCode
 from opendrs.guard import RejectionReason
 from opendrs.model import LoadState
+from opendrs.placement import InfeasibleReason, UnplacedReason
 from opendrs.policies import DecisionReason
 from opendrs.ports import Outcome, RequestState, TaskState
 
@@ -73,6 +74,16 @@ CATALOGS = (
         Outcome,
         "`outcome` of a step: `opendrs apply --format json`, the log event "
         "`step-finished`, the API.",
+    ),
+    Catalog(
+        "Infeasible nodes",
+        InfeasibleReason,
+        "`reason` of a node on which a guest cannot start: `place`, `what-if`.",
+    ),
+    Catalog(
+        "Unplaced guests",
+        UnplacedReason,
+        "`reason` of a guest without a node: `what-if`.",
     ),
     Catalog("Task states", TaskState, "State of a task on the platform."),
     Catalog(

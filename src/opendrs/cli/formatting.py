@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from opendrs.cli.console import TextCell, printable, supports_unicode
-from opendrs.model import Action, PowerOff, PowerOn
+from opendrs.model import Action, PowerOff, PowerOn, pluralize
 
 UNKNOWN = "?"
 
@@ -30,6 +30,11 @@ def format_cores(count: float | None) -> str:
     return (
         UNKNOWN if count is None else f"{count:.3g}" if count < 1000 else f"{count:.0f}"
     )
+
+
+def format_core_count(count: float) -> str:
+    """Return a number of cores with its noun, as in `1 core` or `2.5 cores`."""
+    return f"{format_cores(count)} {pluralize(1 if count == 1 else 2, 'core')}"
 
 
 def format_used_cores(count: float | None) -> str:

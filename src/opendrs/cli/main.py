@@ -42,6 +42,8 @@ COMMANDS = {
     "plan": "Plan migrations and show the reasons; change nothing.",
     "compare": "Compare the plans of all policies.",
     "apply": "Plan, ask for confirmation, and execute the plan.",
+    "place": "Rank the nodes for the start of a guest.",
+    "what-if": "Evaluate failures, new nodes, growth; tolerance and capacity.",
     "agent": "Run the agent of one host, which sends its load to the controller.",
     "run": "Run the controller: plan and migrate in cycles until stopped.",
     "status": "Show the controller of a platform, and its last cycle.",
@@ -57,7 +59,10 @@ COMMANDS = {
     "sweep": "Simulate combinations of policies, settings, traces and seeds.",
     "drill": "Simulate node failures and the response of the HA manager.",
 }
-_MODULES = {"import": "import_configuration"}  # of names that Python reserves
+_MODULES = {  # of names that are no names of modules
+    "import": "import_configuration",
+    "what-if": "what_if",
+}
 
 HELP = """Balance virtual machines across the nodes of a cluster by live migration.
 

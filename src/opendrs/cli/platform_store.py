@@ -13,7 +13,9 @@ from opendrs.config import DiagnosticCode
 from opendrs.config.settings import Settings
 from opendrs.controller import enrich_snapshot
 from opendrs.controller.history import warn_future_records
+from opendrs.controller.in_flight import add_open_migrations
 from opendrs.controller.node_inventory import fill_known_nodes
+from opendrs.controller.reservations import add_reservations
 from opendrs.errors import ConfigurationError, StoreError
 from opendrs.escapes import repr_value
 from opendrs.model import Snapshot
@@ -65,6 +67,27 @@ def with_powered_off_nodes(
         if owner.get("name") != source.platform.name:
             return snapshot
         return fill_known_nodes(snapshot, store)
+
+
+def with_occupied_resources(
+    snapshot: Snapshot, source: ClusterSource, settings: Settings
+) -> Snapshot:
+    """Return *snapshot* with what the store knows to occupy resources.
+
+    These are migrations that may be running without being visible, and reservations.
+    Nodes that are powered off have their recorded capacity. Other than with
+    `enrich_from_store`, nothing limits migrations that would be allowed later.
+
+    Raises:
+        ConfigurationError: The store belongs to another platform.
+        StoreError: The store cannot be read.
+    """
+    if not source.is_persistent or not _may_exist(settings, source.platform.name):
+        return snapshot
+    with _database(settings, source.platform.name, Access.READ) as store:
+        store_owner(store, source.platform.name)
+        counted = add_open_migrations(fill_known_nodes(snapshot, store), store)
+        return add_reservations(counted, store)
 
 
 @contextmanager

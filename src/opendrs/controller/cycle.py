@@ -25,6 +25,7 @@ from opendrs.controller.policy_memory import load_memory, save_memory
 from opendrs.controller.power_failures import exclude_failed_power_nodes
 from opendrs.controller.protection import CircuitBreaker, protect
 from opendrs.controller.recovery import recover
+from opendrs.controller.reservations import add_reservations
 from opendrs.controller.serialization import cycle_record
 from opendrs.model import DEFAULT_PROTECTION, Protection, Snapshot
 from opendrs.optimizer import Portion
@@ -43,7 +44,8 @@ def enrich_snapshot(
     """Return *snapshot* completed with information from the store.
 
     Added are the times of recent migrations and power-ons, the capacity of nodes
-    that are powered off, and migrations that may be running without being visible.
+    that are powered off, migrations that may be running without being visible, and the
+    guests of reservations.
     Nodes that recently failed to power on or off are excluded, and the cluster is
     protected as `opendrs.controller.protection.protect` does.
 
@@ -52,6 +54,7 @@ def enrich_snapshot(
     """
     recent = recent_actions(store, policy.limits, snapshot.taken_at)
     counted = add_open_migrations(fill_known_nodes(snapshot, store), store)
+    counted = add_reservations(counted, store)
     complete = add_recent_actions(exclude_failed_power_nodes(counted, store), recent)
     return protect(complete, store, protection)
 

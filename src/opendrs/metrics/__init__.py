@@ -22,6 +22,7 @@ from opendrs.metrics.single_moves import imbalance_after as imbalance_after
 from opendrs.metrics.single_moves import rank_by_imbalance as rank_by_imbalance
 from opendrs.metrics.single_moves import rank_by_topsis as rank_by_topsis
 from opendrs.metrics.start_placement import StartScorer as StartScorer
+from opendrs.metrics.start_placement import scores_after_start as scores_after_start
 from opendrs.metrics.start_placement import start_scores as start_scores
 from opendrs.metrics.start_placement import start_scores_array as start_scores_array
 from opendrs.metrics.topsis import rank_descending as rank_descending

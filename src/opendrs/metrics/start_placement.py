@@ -75,14 +75,31 @@ class StartScorer:
         added = np.empty_like(self._usage)
         added[:, 0] = limit.cpu if limit.cpu != 0 else self._capacity[:, 0]
         added[:, 1] = limit.memory
-        before = self._usage / self._capacity
-        after = (self._usage + added) / self._capacity
-        old, new = np.square(before), np.square(after)
-        average = 1.0 + np.sqrt((old.sum(axis=0) - old + new) / len(before))
-        highest = 1.0 + np.maximum(before.max(axis=0), after)
-        criteria = np.stack((average, highest), axis=2).reshape(len(before), -1)
-        scores: list[float] = topsis_array(np.round(criteria, DIGITS), WEIGHTS).tolist()
+        scores: list[float] = scores_after_start(
+            self._capacity, self._usage, added
+        ).tolist()
         return scores
+
+
+def scores_after_start(capacity: Floats, usage: Floats, added: Floats) -> Floats:
+    """Return the score of each node for a guest that adds to its usage.
+
+    Args:
+        capacity: Cores and bytes of memory of each node; shape (n, 2), n > 0.
+        usage: Used resources of each node; shape (n, 2).
+        added: What the guest would use on each node; shape (n, 2) or (2,).
+
+    Returns:
+        TOPSIS closeness in [0, 1], larger is better; shape (n,).
+    """
+    before = usage / capacity
+    after = (usage + added) / capacity
+    old, new = np.square(before), np.square(after)
+    average = 1.0 + np.sqrt((old.sum(axis=0) - old + new) / len(before))
+    highest = 1.0 + np.maximum(before.max(axis=0), after)
+    criteria = np.stack((average, highest), axis=2).reshape(len(before), -1)
+    scores: Floats = topsis_array(np.round(criteria, DIGITS), WEIGHTS)
+    return scores
 
 
 def _criteria_after_start(

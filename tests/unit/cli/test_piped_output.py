@@ -22,6 +22,8 @@ COMMANDS = [
     ("plan", "cluster.json", "--policy", "optimize"),
     ("apply", "demo", "--yes"),
     ("compare", "cluster.json", "--policy", "balance", "--policy", "pressure"),
+    ("place", "cluster.json", "--like", f"{NAME}-1", "--count", "3"),
+    ("what-if", "cluster.json", "--fail", "n01", "--policy", "balance"),
     ("check", "cluster.json"),
     ("drill", "cluster.json", "--each-node", "--assume-ha"),
     ("drill", "cluster.json", "--fail", "n01", "--assume-ha"),

@@ -1,0 +1,172 @@
+"""Search for nodes of displaced groups.
+
+Groups with the fewest feasible nodes come first, the largest of them before the others.
+Best fit decreasing is tried first, since it places most groups within one pass. If it
+fails, a depth-first search with backtracking follows, which is exact unless it reaches
+its limit of steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from opendrs.arrays import Mask
+from opendrs.placement.arrays import (
+    COMMITTED,
+    MEASURED,
+    NO_NODE,
+    DisplacedGroup,
+    Floats,
+    Indices,
+)
+from opendrs.placement.state import PlacementState
+
+MAX_STEPS = 20_000  # placements that a search tries
+MAX_GROUPS = 200  # groups that are searched for; one level of recursion each
+
+Preference = Callable[[DisplacedGroup], Indices]
+
+
+@dataclass(slots=True)
+class SearchBudget:
+    """Steps that a search, or several of them together, may still take.
+
+    Attributes:
+        steps: Remaining placements.
+    """
+
+    steps: int = MAX_STEPS
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementResult:
+    """Nodes of displaced groups.
+
+    Attributes:
+        nodes: Node of each group; `NO_NODE` if it was not placed.
+        is_proven: Whether the groups were placed, or provably cannot be placed
+            together. Otherwise the search reached its limit.
+    """
+
+    nodes: tuple[int, ...]
+    is_proven: bool
+
+    @property
+    def fits(self) -> bool:
+        """Return whether all groups were placed."""
+        return NO_NODE not in self.nodes
+
+
+def place_groups(
+    state: PlacementState,
+    groups: Sequence[DisplacedGroup],
+    budget: SearchBudget,
+    preference: Preference | None = None,
+) -> PlacementResult:
+    """Place *groups*, as many as possible, and return their nodes.
+
+    Args:
+        state: The placement, which contains the placed groups afterwards.
+        groups: Displaced groups.
+        budget: Limit of the search; it is reduced by the steps taken.
+        preference: Order of nodes in a first attempt; None for best fit alone.
+    """
+    feasible = [state.feasible(group) for group in groups]
+    counts = [int(mask.sum()) for mask in feasible]
+    order = sorted(
+        range(len(groups)), key=lambda i: (counts[i], -groups[i].required[0], i)
+    )
+    if preference is not None:
+        nodes, undo = _place_in_order(state, groups, order, preference)
+        if NO_NODE not in nodes:
+            return PlacementResult(nodes, is_proven=True)
+        undo()
+    nodes, undo = _place_in_order(state, groups, order, None)
+    if NO_NODE not in nodes:
+        return PlacementResult(nodes, is_proven=True)
+    if 0 in counts:
+        return PlacementResult(nodes, is_proven=True)
+    undo()
+    is_infeasible = _exceeds_memory(state, groups, np.any(feasible, axis=0))
+    if not is_infeasible and len(groups) <= MAX_GROUPS:
+        found: dict[int, int] = {}
+        if _search(state, groups, order, budget, found):
+            return PlacementResult(
+                tuple(found[i] for i in range(len(groups))), is_proven=True
+            )
+        is_infeasible = budget.steps > 0
+    nodes, _ = _place_in_order(state, groups, order, preference)
+    return PlacementResult(nodes, is_proven=is_infeasible)
+
+
+def _place_in_order(
+    state: PlacementState,
+    groups: Sequence[DisplacedGroup],
+    order: Sequence[int],
+    preference: Preference | None,
+) -> tuple[tuple[int, ...], Callable[[], None]]:
+    """Place each group on its best feasible node, without search.
+
+    Returns:
+        Node of each group, and a function that undoes the placements.
+    """
+    nodes = [NO_NODE] * len(groups)
+    undo_steps: list[Callable[[], None]] = []
+    for i in order:
+        mask = state.feasible(groups[i])
+        if not mask.any():
+            continue
+        if preference is None:
+            nodes[i] = int(np.argmin(np.where(mask, _tightness(state), np.inf)))
+        else:
+            ranking = preference(groups[i])
+            nodes[i] = int(ranking[mask[ranking]][0])
+        undo_steps.append(state.place(groups[i], nodes[i]))
+
+    def undo() -> None:
+        for step in reversed(undo_steps):
+            step()
+
+    return tuple(nodes), undo
+
+
+def _search(
+    state: PlacementState,
+    groups: Sequence[DisplacedGroup],
+    order: Sequence[int],
+    budget: SearchBudget,
+    found: dict[int, int],
+) -> bool:
+    """Place all groups of *order*, or none; return whether they were placed."""
+    if not order:
+        return True
+    group = groups[order[0]]
+    nodes = np.flatnonzero(state.feasible(group))
+    for node in nodes[np.argsort(_tightness(state)[nodes], kind="stable")].tolist():
+        if budget.steps <= 0:
+            return False
+        budget.steps -= 1
+        undo = state.place(group, node)
+        if _search(state, groups, order[1:], budget, found):
+            found[order[0]] = node
+            return True
+        undo()
+    return False
+
+
+def _tightness(state: PlacementState) -> Floats:
+    """Return the available memory of each node; the best fit has the least."""
+    memory: Floats = state.available[MEASURED] + state.available[COMMITTED]
+    return memory
+
+
+def _exceeds_memory(
+    state: PlacementState, groups: Sequence[DisplacedGroup], nodes: Mask
+) -> bool:
+    """Return whether *groups* require more than *nodes* have available altogether."""
+    required = np.sum([group.required for group in groups], axis=0)
+    available = np.maximum(state.available[:, nodes], 0.0).sum(axis=1)
+    return bool((required > available)[list(state.resources)].any())

@@ -1,0 +1,236 @@
+"""Ranked nodes for guests that are to start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from opendrs.errors import ModelError, UnknownGuestError
+from opendrs.metrics import NodeLoad
+from opendrs.model import (
+    Affinity,
+    AntiAffinity,
+    Guest,
+    GuestId,
+    GuestKind,
+    GuestState,
+    Limits,
+    Node,
+    NodeAffinity,
+    NodeId,
+    NodeState,
+    Resources,
+    Rule,
+    Snapshot,
+    Usage,
+)
+from opendrs.placement.arrays import NO_NODE, DisplacedGroup, PlacementArrays
+from opendrs.placement.reasons import (
+    InfeasibleReason,
+    describe_infeasible,
+    infeasible_reasons,
+)
+from opendrs.placement.state import PlacementState
+
+NOT_STARTED = NodeId("(not started)")  # node of the guests that are to start
+MAX_COUNT = 1000  # guests of one request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartRequest:
+    """Guests that are to start.
+
+    Attributes:
+        limit: Cores and memory of each guest, all of which it is assumed to use.
+        count: Number of guests.
+        tags: Tags of each guest. Rules that the platform derives from one of these tags
+            apply to it.
+        like: Guest with the same hardware requirements and rules; None if none.
+
+    Raises:
+        ModelError: An amount or the count is out of range.
+    """
+
+    limit: Resources
+    count: int = 1
+    tags: frozenset[str] = frozenset()
+    like: GuestId | None = None
+
+    def __post_init__(self) -> None:
+        if self.limit.cpu <= 0 or self.limit.memory <= 0:
+            raise ModelError(
+                "limit: expected more than 0 cores and 0 bytes, got "
+                f"{self.limit.cpu:g} and {self.limit.memory}"
+            )
+        if not 1 <= self.count <= MAX_COUNT:
+            raise ModelError(f"count: expected 1 to {MAX_COUNT}, got {self.count}")
+
+
+@dataclass(frozen=True, slots=True)
+class RankedNode:
+    """Node on which the first guest can start.
+
+    Attributes:
+        node: Its name.
+        score: TOPSIS closeness in [0, 1] after the start; larger is better.
+        before: Load before the start.
+        after: Load after the start.
+        soft_violations: Number of soft rules that the start violates.
+        priority: Priority in node-affinity rules; higher is better.
+    """
+
+    node: NodeId
+    score: float
+    before: NodeLoad
+    after: NodeLoad
+    soft_violations: int
+    priority: int
+
+
+@dataclass(frozen=True, slots=True)
+class InfeasibleNode:
+    """Node on which the first guest cannot start.
+
+    Attributes:
+        node: Its name.
+        reason: Code of the reason.
+        detail: The reason as a sentence, with the numbers.
+    """
+
+    node: NodeId
+    reason: InfeasibleReason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartPlacement:
+    """Nodes for guests that are to start.
+
+    Attributes:
+        ranked: Feasible nodes of the first guest, the best first.
+        infeasible: Other nodes, in order of name.
+        nodes: Node of each guest, each with those before it in place; None if no node
+            is feasible.
+        infeasible_after: The infeasible nodes of the first guest without a node.
+    """
+
+    ranked: tuple[RankedNode, ...]
+    infeasible: tuple[InfeasibleNode, ...]
+    nodes: tuple[NodeId | None, ...]
+    infeasible_after: tuple[InfeasibleNode, ...] = ()
+
+
+def start_placement(
+    snapshot: Snapshot, request: StartRequest, limits: Limits
+) -> StartPlacement:
+    """Return ranked nodes for the guests of *request*.
+
+    First are the nodes with the highest priority in node affinities, then those that
+    violate the fewest soft rules, then those with the best score. A guest starts on the
+    first node, and the next guest is placed with the load after that. Guests like one
+    with a strict affinity start on one node, all of them or none.
+
+    Raises:
+        UnknownGuestError: The guest to resemble is not in the snapshot.
+    """
+    names = _new_names(snapshot, request.count)
+    arrays = PlacementArrays(_with_new_guests(snapshot, request, names), limits)
+    state = PlacementState(arrays)
+    parts = [arrays.part_of[name] for name in names]
+    state.displace(tuple(parts), arrays.index[NOT_STARTED])
+    groups = [arrays.displaced_group(x, gathers=True) for x in dict.fromkeys(parts)]
+    ranked = tuple(_ranked_nodes(state, groups[0]))
+    infeasible = tuple(_infeasible_nodes(state, groups[0]))
+    after: tuple[InfeasibleNode, ...] = ()
+    for group in groups:
+        mask, ranking = state.feasible(group), state.preference(group)
+        if not mask.any():
+            after = tuple(_infeasible_nodes(state, group))
+            break
+        state.place(group, int(ranking[mask[ranking]][0]))
+    placed = state.node_of[parts].tolist()
+    nodes = tuple(None if i == NO_NODE else arrays.node_ids[i] for i in placed)
+    return StartPlacement(ranked, infeasible, nodes, after)
+
+
+def _new_names(snapshot: Snapshot, count: int) -> list[GuestId]:
+    """Return names of new guests that are not in *snapshot*."""
+    prefix = "new"
+    while any(name.startswith(f"{prefix}-") for name in snapshot.guests):
+        prefix += "-"
+    width = len(str(count))
+    return [GuestId(f"{prefix}-{number:0{width}}") for number in range(1, count + 1)]
+
+
+def _with_new_guests(
+    snapshot: Snapshot, request: StartRequest, names: list[GuestId]
+) -> Snapshot:
+    """Return *snapshot* with the guests of *request* on a node that is offline."""
+    model = Guest(
+        id=names[0], node=NOT_STARTED, kind=GuestKind.VM, state=GuestState.RUNNING
+    )
+    architecture = None
+    if request.like is not None:
+        like = snapshot.guests.get(request.like)
+        if like is None:
+            raise UnknownGuestError(f"guest {request.like} is not in the cluster")
+        model = replace(model, kind=like.kind, cpu_model=like.cpu_model)
+        architecture = snapshot.nodes[like.node].architecture
+    model = replace(
+        model, limit=request.limit, usage=Usage.of(request.limit), tags=request.tags
+    )
+    source = Node(id=NOT_STARTED, state=NodeState.OFFLINE, architecture=architecture)
+    return replace(
+        snapshot,
+        nodes={**snapshot.nodes, NOT_STARTED: source},
+        guests={
+            **snapshot.guests,
+            **{name: replace(model, id=name) for name in names},
+        },
+        rules=tuple(_with_members(rule, request, names) for rule in snapshot.rules),
+    )
+
+
+def _with_members(rule: Rule, request: StartRequest, names: list[GuestId]) -> Rule:
+    """Return *rule* with the guests *names* if it applies to those of *request*."""
+    if not isinstance(rule, Affinity | AntiAffinity | NodeAffinity):
+        return rule
+    tags = {f"tag {tag}" for tag in request.tags}  # origin of rules of Proxmox VE tags
+    if request.like not in rule.guests and rule.origin not in tags:
+        return rule
+    return replace(rule, guests=rule.guests | frozenset(names))
+
+
+def _ranked_nodes(state: PlacementState, group: DisplacedGroup) -> Iterator[RankedNode]:
+    arrays, scores = state.arrays, state.scores(group)
+    mask, ranking = state.feasible(group), state.preference(group)
+    soft, priority = state.soft_violations(group), arrays.priority(group.part)
+    added = Resources(*_cpu_and_memory(group))
+    for index in ranking[mask[ranking]].tolist():
+        cpu, memory = state.usage[index].tolist()
+        capacity = arrays.snapshot.nodes[arrays.node_ids[index]].capacity
+        assert capacity is not None  # noqa: S101 - feasible nodes are measured
+        before = NodeLoad(capacity, Resources(cpu, int(memory)))
+        yield RankedNode(
+            node=arrays.node_ids[index],
+            score=float(scores[index]),
+            before=before,
+            after=before.with_guest(added),
+            soft_violations=int(soft[index]),
+            priority=int(priority[index]),
+        )
+
+
+def _cpu_and_memory(group: DisplacedGroup) -> tuple[float, int]:
+    cpu, memory = group.demand.tolist()
+    return cpu, int(memory)
+
+
+def _infeasible_nodes(
+    state: PlacementState, group: DisplacedGroup
+) -> Iterator[InfeasibleNode]:
+    for index, reason in enumerate(infeasible_reasons(state, group)):
+        name = state.arrays.node_ids[index]
+        if reason is not None and name != NOT_STARTED:
+            detail = describe_infeasible(state, group, index, reason)
+            yield InfeasibleNode(name, reason, detail)

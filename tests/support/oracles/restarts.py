@@ -1,0 +1,126 @@
+"""Plain search for nodes of guests: every node is tried for one guest after the other.
+
+The rules are evaluated as the operator wrote them, on clusters without migrations in
+progress in which no strict rule is violated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from opendrs.model import (
+    Affinity,
+    AntiAffinity,
+    Guest,
+    GuestId,
+    Limits,
+    Node,
+    NodeAffinity,
+    NodeId,
+    Pin,
+    Snapshot,
+    TagExclusion,
+)
+
+Placement = Mapping[GuestId, NodeId]
+
+
+def can_restart(
+    snapshot: Snapshot, guests: Iterable[GuestId], failed: set[NodeId], limits: Limits
+) -> bool:
+    """Return whether all *guests* of *failed* nodes can start on the other nodes."""
+    names = sorted(guests)
+    running = {
+        guest.id: guest.node
+        for guest in snapshot.guests.values()
+        if guest.is_active and guest.node not in failed
+    }
+    return _place(snapshot, names, running, failed, limits)
+
+
+def _place(
+    snapshot: Snapshot,
+    names: list[GuestId],
+    running: dict[GuestId, NodeId],
+    failed: set[NodeId],
+    limits: Limits,
+) -> bool:
+    if not names:
+        return all(
+            _shares_node(rule, running)
+            for rule in snapshot.rules
+            if isinstance(rule, Affinity) and rule.strict
+        )
+    name, rest = names[0], names[1:]
+    for node in snapshot.nodes.values():
+        if node.id in failed:
+            continue
+        if is_feasible(snapshot, snapshot.guests[name], node, running, limits) and (
+            _place(snapshot, rest, {**running, name: node.id}, failed, limits)
+        ):
+            return True
+    return False
+
+
+def _shares_node(rule: Affinity, running: Placement) -> bool:
+    return len({running[name] for name in rule.guests if name in running}) <= 1
+
+
+def is_feasible(
+    snapshot: Snapshot, guest: Guest, node: Node, running: Placement, limits: Limits
+) -> bool:
+    """Return whether *guest* can start on *node* beside the *running* guests."""
+    return (
+        node.online
+        and _has_hardware(guest, node, snapshot.nodes.get(guest.node))
+        and _has_memory(snapshot, guest, node, running, limits)
+        and _keeps_rules(snapshot, guest, node, running)
+    )
+
+
+def _has_hardware(guest: Guest, node: Node, source: Node | None) -> bool:
+    if node.capacity is None or node.usage.cpu is None or node.usage.memory is None:
+        return False
+    known = {None if source is None else source.architecture, node.architecture}
+    if len(known - {None}) > 1 or guest.cpu_model not in (None, node.cpu_model):
+        return False
+    return guest.limit is None or guest.limit.cpu <= node.capacity.cpu
+
+
+def _has_memory(
+    snapshot: Snapshot, guest: Guest, node: Node, running: Placement, limits: Limits
+) -> bool:
+    assert node.capacity is not None
+    assert node.usage.memory is not None
+    used, committed = node.usage.memory, 0
+    beside = [snapshot.guests[name] for name in running if running[name] == node.id]
+    for each in (*beside, guest):
+        limit = each.limit.memory if each.limit is not None else 0
+        memory = limit or each.usage.memory
+        if memory is None:
+            return False
+        committed += memory
+        if each is guest or each.node != node.id:
+            if each.usage.memory is None:
+                return False
+            used += each.usage.memory
+    total = node.capacity.memory
+    return used <= total * (1 - limits.memory_headroom) and (
+        committed <= total * limits.memory_overcommit
+    )
+
+
+def _keeps_rules(
+    snapshot: Snapshot, guest: Guest, node: Node, running: Placement
+) -> bool:
+    for rule in snapshot.rules:
+        if isinstance(rule, Pin | TagExclusion) or not rule.strict:
+            continue
+        if guest.id not in rule.guests:
+            continue
+        if isinstance(rule, NodeAffinity) and node.id not in rule.nodes:
+            return False
+        others = [running.get(name) for name in rule.guests - {guest.id}]
+        if isinstance(rule, AntiAffinity) and node.id in others:
+            return False
+    return True

@@ -1,0 +1,151 @@
+"""opendrs what-if: summary, details and JSON, and errors in the options."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from opendrs.config import write_snapshot
+from opendrs.model import AntiAffinity, Snapshot
+from support.builders import cluster, guest_ids
+from support.terminal import CommandResult, RunOpendrs, run_opendrs_in_terminal
+
+SMALL = cluster(
+    {"a": 0.5, "b": 0.2, "c": 0.1},
+    {"vm1": ("a", 0.3), "vm2": ("a", 0.2), "vm3": ("b", 0.2), "vm4": ("c", 0.1)},
+)
+TIGHT = cluster(
+    {"a": 0.6, "b": 0.6, "c": 0.6},
+    {"vm1": ("a", 0.6), "vm2": ("b", 0.6), "vm3": ("c", 0.6)},
+    [AntiAffinity(guests=guest_ids("vm1", "vm2"))],
+)
+
+
+def what_if(
+    opendrs: RunOpendrs, *options: str, snapshot: Snapshot = SMALL
+) -> CommandResult:
+    write_snapshot(snapshot, Path("small.json"))
+    return opendrs("what-if", "small.json", *options)
+
+
+def test_without_changes_the_capacity_of_the_cluster_is_shown(
+    opendrs: RunOpendrs,
+) -> None:
+    answer = what_if(opendrs, "--guest-cpu", "1", "--guest-memory", "10 GiB")
+
+    assert (answer.status, answer.err) == (0, "")
+    lines = answer.out.splitlines()
+    assert lines[0].startswith("node failures tolerated: any 2 at once")
+    # 95 % of the memory less 50, 20 and 10 % are 4, 7 and 8 guests of 10 %.
+    assert lines[1].startswith("additional guests that fit: 19 (1 core, 10.0 GiB")
+    assert lines[2].startswith("nodes that could be drained: 2 of 3")
+
+
+def test_json_is_complete(opendrs: RunOpendrs) -> None:
+    answer = what_if(
+        opendrs,
+        *("--fail", "c", "--add", "2xb", "--add", "a", "--grow", "10%"),
+        *("--policy", "balance", "--set", "threshold=0", "--format", "json"),
+    )
+
+    document = json.loads(answer.out)
+    assert answer.status == 0
+    assert document["scenario"] == {
+        "add": [{"count": 2, "like": "b"}, {"count": 1, "like": "a"}],
+        "growth": pytest.approx(0.1),
+        "fail": ["c"],
+        "remove": [],
+    }
+    assert document["fits"] is True
+    assert [each["guest"] for each in document["placed"]] == ["vm4"]
+    assert document["unplaced"] == document["short_of_memory"] == []
+    assert document["load"]["before"]["cpu"]["node"] == "a"
+    assert (
+        document["load"]["after_policy"]["imbalance"]
+        < (document["load"]["after"]["imbalance"])
+    )
+    assert document["policy"]["migrations"] > 0
+    assert document["nodes"] == 5
+    assert document["failures"]["tolerated"] >= 1
+    assert document["additional_guests"]["count"] > 0
+    assert document["dispensable_nodes"]["nodes"]
+
+
+def test_guests_that_do_not_fit_have_status_1_and_a_reason(opendrs: RunOpendrs) -> None:
+    answer = what_if(opendrs, "--fail", "a", snapshot=TIGHT)
+
+    assert answer.status == 1
+    assert "not all guests fit: 1 guest without a node" in answer.out
+    assert "vm1\ta\tno-feasible-node\t" in answer.out
+    assert "insufficient-memory" in answer.out
+    assert "node failures tolerated: 0" in answer.out
+
+
+def test_intolerated_failures_name_node_and_guests(opendrs: RunOpendrs) -> None:
+    answer = what_if(opendrs, snapshot=TIGHT)
+
+    assert answer.status == 0  # nothing was changed
+    assert "3 of 3 do not fit elsewhere: a, b, c" in answer.out
+    assert "a\t1\t1\tvm1\t" in answer.out
+
+
+def test_removed_node_and_placements_with_all(opendrs: RunOpendrs) -> None:
+    answer = what_if(opendrs, "--remove", "a", "--all")
+
+    assert answer.status == 0
+    assert "all guests fit: 2 guests on other nodes" in answer.out
+    assert "guest\tfrom\tto" in answer.out
+
+
+def test_summary_fits_a_small_terminal(opendrs: RunOpendrs) -> None:
+    del opendrs
+    write_snapshot(SMALL, Path("small.json"))
+
+    finished = run_opendrs_in_terminal("what-if", "small.json", "--fail", "a")
+
+    assert finished.status == 0
+    assert len(finished.lines) <= 24
+    assert finished.lines[1] == "all guests fit: 2 guests on other nodes"
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--fail", "d"), "--fail: unknown node"),
+        (("--remove", "aa"), "did you mean a"),
+        (("--add", "3xd"), "--add: unknown node"),
+        (("--add", "0xa"), "--add: expected 1 to"),
+        (("--add", "99999xa"), "--add: expected 1 to"),
+        (("--grow", "20"), "expected a percentage"),
+        (("--grow", "much%"), "expected a percentage"),
+        (("--grow", "-101%"), "expected a percentage"),
+        (("--grow", "nan%"), "expected a percentage"),
+        (("--fail", "a", "--remove", "a"), "--remove"),
+        (("--policy", "none"), "none"),
+        (("--set", "threshold=0"), "--policy"),
+        (("--guest-cpu", "0"), "--guest-cpu"),
+        (("--guest-memory", "1 apple"), "--guest-memory"),
+        (("--like", "vm9"), "--like: unknown guest"),
+    ],
+)
+def test_invalid_option_has_status_2(
+    options: tuple[str, ...], text: str, opendrs: RunOpendrs
+) -> None:
+    answer = what_if(opendrs, *options)
+
+    assert (answer.status, answer.out) == (2, "")
+    assert text in answer.err
+
+
+def test_cluster_of_guests_of_unknown_size_has_no_default_size(
+    opendrs: RunOpendrs,
+) -> None:
+    snapshot = cluster({"a": 0.1}, {"vm1": ("a", None)})
+
+    answer = what_if(opendrs, snapshot=snapshot)
+
+    assert answer.status == 0
+    assert "additional guests: unknown" in answer.out
+    assert what_if(opendrs, "--guest-cpu", "1", snapshot=snapshot).status == 2

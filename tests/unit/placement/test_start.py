@@ -1,0 +1,201 @@
+"""Ranked nodes for the start of a guest, and the reason of each infeasible node."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from opendrs.errors import ModelError, UnknownGuestError
+from opendrs.model import (
+    DEFAULT_LIMITS,
+    GIB,
+    Affinity,
+    AntiAffinity,
+    GuestId,
+    Limits,
+    Node,
+    NodeAffinity,
+    NodeId,
+    NodeState,
+    Resources,
+    Rule,
+    Snapshot,
+    Usage,
+)
+from opendrs.placement import (
+    InfeasibleReason,
+    StartPlacement,
+    StartRequest,
+    start_placement,
+)
+from support.builders import cluster, guest_ids, node
+
+NO_HEADROOM = Limits(memory_headroom=0.0)
+SMALL = Resources(cpu=1, memory=10 * GIB)  # a tenth of a node
+
+
+def place(
+    snapshot: Snapshot,
+    limits: Limits = DEFAULT_LIMITS,
+    **request: Any,  # noqa: ANN401
+) -> StartPlacement:
+    return start_placement(
+        snapshot, StartRequest(**{"limit": SMALL, **request}), limits
+    )
+
+
+def ranking(found: StartPlacement) -> list[str]:
+    return [each.node for each in found.ranked]
+
+
+def reasons(found: StartPlacement) -> dict[str, InfeasibleReason]:
+    return {each.node: each.reason for each in found.infeasible}
+
+
+def test_least_loaded_node_is_first_with_its_load_before_and_after() -> None:
+    found = place(cluster({"a": 0.5, "b": 0.2, "c": 0.3}, {}))
+
+    assert ranking(found) == ["b", "c", "a"]
+    assert found.nodes == ("b",)
+    assert found.ranked[0].before.cpu == pytest.approx(0.2)
+    assert found.ranked[0].after.memory == pytest.approx(0.3)
+
+
+def test_each_infeasible_node_has_its_reason() -> None:
+    snapshot = cluster(
+        {"full": 0.9, "committed": 0.1, "free": 0.1},
+        {"vm1": ("committed", 0.95)},
+    )
+    idle = [node(state.value, 0.1, state=state) for state in NodeState]
+    nodes: dict[str, Node] = {
+        **{str(name): each for name, each in snapshot.nodes.items()},
+        "unmeasured": node("unmeasured", None),
+        "partly": node("partly", 0.1, usage=Usage(cpu=None, memory=GIB)),
+        "sizeless": node("sizeless", 0.1, capacity=None),
+        "tiny": node(
+            "tiny", 0.1, capacity=Resources(0.5, 100 * GIB), usage=Usage(0, 0)
+        ),
+        **{each.id: each for each in idle if not each.online},
+    }
+    snapshot = replace(
+        snapshot, nodes={NodeId(name): value for name, value in nodes.items()}
+    )
+
+    found = place(snapshot)
+
+    assert ranking(found) == ["free"]
+    assert reasons(found) == {
+        "full": InfeasibleReason.INSUFFICIENT_MEMORY,
+        "committed": InfeasibleReason.MEMORY_OVERCOMMITTED,
+        "unmeasured": InfeasibleReason.METRICS_MISSING,
+        "partly": InfeasibleReason.METRICS_MISSING,
+        "sizeless": InfeasibleReason.METRICS_MISSING,
+        "tiny": InfeasibleReason.INSUFFICIENT_CORES,
+        "offline": InfeasibleReason.NODE_OFFLINE,
+        "maintenance": InfeasibleReason.NODE_MAINTENANCE,
+        "excluded": InfeasibleReason.NODE_EXCLUDED,
+        "unknown": InfeasibleReason.NODE_UNREACHABLE,
+    }
+
+
+def test_node_with_a_guest_of_unknown_size_is_not_measured() -> None:
+    found = place(cluster({"a": 0.1, "b": 0.2}, {"vm1": ("a", None)}))
+
+    assert reasons(found) == {"a": InfeasibleReason.METRICS_MISSING}
+
+
+def test_guest_like_another_has_its_strict_rules() -> None:
+    rules: list[Rule] = [
+        AntiAffinity(guests=guest_ids("web1", "web2")),
+        NodeAffinity(guests=guest_ids("web1"), nodes={NodeId(n): 0 for n in "abc"}),
+    ]
+    snapshot = cluster(
+        {"a": 0.1, "b": 0.1, "c": 0.1, "d": 0.0},
+        {"web1": ("a", 0.1), "web2": ("b", 0.1)},
+        rules,
+    )
+
+    found = place(snapshot, like=GuestId("web1"), count=2)
+
+    assert ranking(found) == ["c"]
+    assert set(reasons(found).values()) == {InfeasibleReason.RULE_VIOLATED}
+    assert found.nodes == ("c", None)  # the second is apart from the first as well
+    assert {each.node for each in found.infeasible_after} == set("abcd")
+
+
+def test_guest_with_a_strict_affinity_starts_beside_its_group() -> None:
+    rule = Affinity(guests=guest_ids("app", "cache"))
+    snapshot = cluster(
+        {"a": 0.5, "b": 0.0}, {"app": ("a", 0.1), "cache": ("a", 0.1)}, [rule]
+    )
+
+    found = place(snapshot, like=GuestId("cache"))
+
+    assert ranking(found) == ["a"]
+    assert reasons(found) == {"b": InfeasibleReason.RULE_VIOLATED}
+
+
+def test_rule_of_a_tag_of_the_platform_applies() -> None:
+    rule = AntiAffinity(
+        guests=guest_ids("web1", "web2"), origin="tag opendrs.anti-affinity.web"
+    )
+    snapshot = cluster(
+        {"a": 0.1, "b": 0.1, "c": 0.5},
+        {"web1": ("a", 0.1), "web2": ("b", 0.1)},
+        [rule],
+    )
+
+    found = place(snapshot, tags=frozenset({"opendrs.anti-affinity.web"}))
+
+    assert ranking(found) == ["c"]
+
+
+def test_preferred_nodes_come_before_less_loaded_ones() -> None:
+    rules: list[Rule] = [
+        NodeAffinity(
+            guests=guest_ids("db1"),
+            nodes={NodeId("a"): 2, NodeId("b"): 1},
+            strict=False,
+        ),
+        AntiAffinity(guests=guest_ids("db1", "db2"), strict=False),
+    ]
+    snapshot = cluster(
+        {"a": 0.7, "b": 0.6, "c": 0.0, "d": 0.1},
+        {"db1": ("c", 0.1), "db2": ("c", 0.1)},
+        rules,
+    )
+
+    found = place(snapshot, like=GuestId("db1"))
+
+    assert ranking(found) == ["a", "b", "d", "c"]
+    assert [each.soft_violations for each in found.ranked] == [0, 0, 0, 2]
+
+
+def test_guests_of_a_count_are_spread_until_none_fits() -> None:
+    snapshot = cluster({"a": 0.8, "b": 0.7}, {})
+
+    found = place(snapshot, count=5, limits=NO_HEADROOM)
+
+    assert sorted(map(str, found.nodes)) == ["a", "a", "b", "b", "b"]
+    assert place(snapshot, count=6, limits=NO_HEADROOM).nodes[-1] is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"limit": Resources(0, GIB)},
+        {"limit": Resources(1, 0)},
+        {"count": 0},
+        {"count": 10**6},
+    ],
+)
+def test_request_out_of_range_is_an_error(changes: dict[str, Any]) -> None:
+    with pytest.raises(ModelError):
+        place(cluster({"a": 0.1}, {}), **changes)
+
+
+def test_guest_like_an_unknown_one_is_an_error() -> None:
+    with pytest.raises(UnknownGuestError):
+        place(cluster({"a": 0.1}, {}), like=GuestId("nowhere"))
