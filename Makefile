@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest
 
-.PHONY: run test test-all test-slow test-labs test-clusters soak check lint types layers cover bench bench-backtest bench-ha bench-cloudsim bench-consolidation bench-data-center bench-scaling bench-optimizer bench-placement bench-pve bench-requests bench-roadef lock schema codes pictures libvirt clean
+.PHONY: run test test-all test-slow test-labs test-clusters soak check lint types layers cover bench bench-backtest bench-ha bench-cloudsim bench-consolidation bench-data-center bench-scaling bench-optimizer bench-placement bench-pve bench-requests bench-roadef lock schema codes metrics pictures libvirt clean
 
 run: $(VENV)/ready
 	$(BIN)/opendrs demo
@@ -125,6 +125,10 @@ schema: $(VENV)/ready
 # The reference of all codes, from the enums that define them.
 codes: $(VENV)/ready
 	$(BIN)/python -m opendrs.cli.codes > docs/reference/codes.md
+
+# The reference of all metrics, from their declarations.
+metrics: $(VENV)/ready
+	$(BIN)/python -m opendrs.monitoring.declarations > docs/reference/metrics.md
 
 # The pictures of the documentation, from what the commands print.
 pictures: $(VENV)/ready

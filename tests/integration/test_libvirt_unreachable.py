@@ -22,6 +22,7 @@ from opendrs.controller import (
     execute,
     forget_ended_migrations,
 )
+from opendrs.guard import Rejection
 from opendrs.model import GuestId, Limits, LiveMigration, NodeId, Plan, Step, StepId
 from opendrs.platforms.libvirt import LibvirtPlatform
 from opendrs.ports import Outcome, StepRecord, Store, TaskStatus
@@ -105,6 +106,9 @@ class CopyingObserver:
             self._back()
 
     def step_waiting(self, step: Step, detail: str) -> None:
+        """Do nothing."""
+
+    def step_rejected(self, step: Step, rejection: Rejection) -> None:
         """Do nothing."""
 
     def step_finished(self, step: Step, record: StepRecord) -> None:

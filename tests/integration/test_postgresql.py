@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from sqlalchemy import URL, create_engine, text
 
 from opendrs.controller import SystemClock
 from opendrs.errors import LeaseLostError, StoreError
-from opendrs.store import Access, PostgresqlStore
+from opendrs.store import Access, LeaseHolder, PostgresqlStore
 from opendrs.store.tables import METADATA
 from support.postgresql_server import server_process_id
 
@@ -253,3 +254,14 @@ def test_password_is_in_no_error(postgresql_url: str) -> None:
     while error is not None:
         assert "hunter2" not in str(error)
         error = error.__cause__
+
+
+def test_holder_of_the_lease_is_visible_to_readers(
+    postgresql_url: str, holder: Holder
+) -> None:
+    with PostgresqlStore(postgresql_url, "lab", access=Access.READ) as store:
+        found = store.lease_holder()
+        holder.process.communicate()  # it releases the lease and ends
+
+        assert found == LeaseHolder(socket.gethostname(), holder.process.pid)
+        assert store.lease_holder() is None

@@ -16,6 +16,7 @@ from opendrs.controller import (
     recover,
 )
 from opendrs.errors import PlatformUnavailableError
+from opendrs.guard import Rejection, RejectionReason
 from opendrs.model import (
     GIB,
     Action,
@@ -69,6 +70,7 @@ class RecordingObserver:
         self.started_steps: list[str] = []
         self.progress: list[str] = []
         self.waits: list[tuple[str, str]] = []
+        self.rejections: list[tuple[str, RejectionReason]] = []
         self.finished: list[StepRecord] = []
 
     def step_started(self, step: Step) -> None:
@@ -83,6 +85,10 @@ class RecordingObserver:
     def step_waiting(self, step: Step, detail: str) -> None:
         """Record the event."""
         self.waits.append((step.id, detail))
+
+    def step_rejected(self, step: Step, rejection: Rejection) -> None:
+        """Record the event."""
+        self.rejections.append((step.id, rejection.reason))
 
     def step_finished(self, step: Step, record: StepRecord) -> None:
         """Record the event."""

@@ -19,7 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from opendrs.api.app import create_app
 from opendrs.api.connection_limits import HandshakeTimeoutLoop, LimitedSocket
 from opendrs.api.service import RequestService
-from opendrs.api.tls import listening_socket, tls_context
+from opendrs.api.tls import tls_context
 from opendrs.api.tokens import read_tokens
 from opendrs.config.api_schema import ProblemCode, ProblemDetails
 from opendrs.config.settings import ApiSettings
@@ -30,6 +30,7 @@ from opendrs.controller.events import (
     mask_logs,
 )
 from opendrs.errors import OpenDRSError
+from opendrs.transport.listening import listening_socket
 
 MAX_CONNECTION_TIME = 60.0  # seconds; an agent needs about one
 FIRST_REQUEST_TIMEOUT = 5.0  # seconds until the headers of the first request
@@ -102,7 +103,8 @@ class ApiServer:
     def __init__(self, settings: ApiSettings, service: RequestService) -> None:
         self._tokens = read_tokens(settings.tokens)
         tls = tls_context(settings)
-        self._socket = LimitedSocket(listening_socket(settings))
+        listening = listening_socket("api", settings.listen, settings.address)
+        self._socket = LimitedSocket(listening)
         config = uvicorn.Config(
             create_app(service, self._tokens, self._socket.connections),
             http=_LimitedConnection,

@@ -1,10 +1,7 @@
-"""TLS context and listening socket of the API, and validation of its credentials."""
+"""TLS context of the API, and validation of its credentials."""
 
 from __future__ import annotations
 
-import errno
-import os
-import socket
 import ssl
 from collections.abc import Iterator
 from functools import partial
@@ -14,8 +11,6 @@ from opendrs.config import display_path, run_checks
 from opendrs.config.regular_files import require_regular
 from opendrs.config.settings import ApiSettings
 from opendrs.errors import ConfigurationError, DiagnosticCode
-
-_BACKLOG = 128
 
 
 def tls_context(settings: ApiSettings) -> ssl.SSLContext:
@@ -64,34 +59,6 @@ def _tls_error_detail(error: ssl.SSLError) -> str:
     if error.reason == "KEY_VALUES_MISMATCH":
         return "the key does not belong to the certificate"
     return "expected a certificate and its private key in PEM"
-
-
-def listening_socket(settings: ApiSettings) -> socket.socket:
-    """Return a listening socket that is bound to the configured address.
-
-    Raises:
-        ConfigurationError: The address is not one of this machine, is in use, or
-            requires permissions.
-    """
-    host, port = settings.address
-    try:
-        family, *_, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
-    except OSError as error:
-        raise ConfigurationError(
-            f"api.listen: cannot listen on {settings.listen}: "
-            f"{_socket_error_detail(error)}"
-        ) from error
-
-
-def _socket_error_detail(error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return "address in use by another process"
-    if isinstance(error, socket.gaierror) or error.errno is None:
-        return "unknown address"
-    return os.strerror(error.errno)
 
 
 def check_credentials(settings: ApiSettings) -> None:

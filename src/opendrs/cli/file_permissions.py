@@ -117,6 +117,10 @@ def inline_passwords(settings: Settings) -> Iterator[tuple[KeyPath, str]]:
     """Yield the settings that seem to contain a secret, and what to do about it."""
     if settings.store is not None and settings.store.password is not None:
         yield ("store", "password"), _IN_CONFIGURATION
+    for index, table in enumerate(settings.notifications):
+        for name in ("secret", "password"):
+            if getattr(table, name, None) is not None:
+                yield ("notifications", index, name), _IN_CONFIGURATION
     for connection in settings.platforms.values():
         for at, name, value in _platform_settings(connection):
             if isinstance(value, str) and _SECRET_NAME.fullmatch(name):
@@ -143,6 +147,7 @@ def _protected_files(
         yield ("agent", "token_file"), agent.token_file, FileProtection.SECRET
         if agent.ca is not None:
             yield ("agent", "ca"), agent.ca, FileProtection.TRUSTED
+    yield from _notification_files(settings)
     for connection in settings.platforms.values():
         for at, name, value in _platform_settings(connection):
             if isinstance(value, Path) and _SECRET_FILE.fullmatch(name):
@@ -150,6 +155,17 @@ def _protected_files(
             elif isinstance(value, Path) and _TRUSTED_FILE.fullmatch(name):
                 yield (*at, name), value, FileProtection.TRUSTED
     yield from _store_files(settings)
+
+
+def _notification_files(
+    settings: Settings,
+) -> Iterator[tuple[KeyPath, Path, FileProtection]]:
+    for index, table in enumerate(settings.notifications):
+        for name in ("url_file", "secret_file", "password_file"):
+            if (file := getattr(table, name, None)) is not None:
+                yield ("notifications", index, name), file, FileProtection.SECRET
+        if table.ca is not None:
+            yield ("notifications", index, "ca"), table.ca, FileProtection.TRUSTED
 
 
 def _store_files(

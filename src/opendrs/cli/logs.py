@@ -44,6 +44,7 @@ def log_to_stderr(output_format: str, level: str) -> Iterator[None]:
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(MaskFilter())
+    handler.setLevel(level.upper())  # notifications may need less severe events
     handler.setFormatter(JsonFormatter() if output_format == JSON else TextFormatter())
     root, before = logging.getLogger(), LOGGER.level
     root.addHandler(handler)

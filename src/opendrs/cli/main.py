@@ -55,6 +55,7 @@ COMMANDS = {
     "approve": "Approve a plan, or some of its steps.",
     "reject": "Reject a plan.",
     "cancel": "Cancel an approved or running plan.",
+    "status": "Show the controller of a platform, and its last cycle.",
     "breaker": "Show or reset the circuit breaker of the controller.",
     "history": "Show recorded cycles, plans and moves.",
     "explain": "Explain a recorded decision, a plan, a move, a guest or a node.",

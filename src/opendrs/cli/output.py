@@ -30,6 +30,7 @@ from opendrs.cli.progress import LiveProgress
 from opendrs.cli.schedule_tables import print_schedule
 from opendrs.controller import CancellationToken, ExecutionObserver, NullObserver
 from opendrs.controller.serialization import action_document
+from opendrs.guard import Rejection
 from opendrs.model import Snapshot, Step, StepId, format_count, format_list
 from opendrs.planning import estimate_schedule
 from opendrs.ports import Outcome, StepRecord, TaskStatus
@@ -257,6 +258,9 @@ class ProgressObserver:
         if not self._running and detail != self._waiting_detail:
             self._screen.print(f"waiting: {printable(detail)}")
         self._waiting_detail = detail
+
+    def step_rejected(self, step: Step, rejection: Rejection) -> None:
+        """Do nothing: the outcome is printed with its reason."""
 
     def step_finished(self, step: Step, record: StepRecord) -> None:
         """Print the outcome of *step*."""

@@ -98,25 +98,13 @@ def with_occupied_resources(
         return add_reservations(counted, store)
 
 
-def load_entry(name: str, settings: Settings, key: str) -> Mapping[str, object] | None:
-    """Return the entry *key* in the store of the platform *name*; None if absent.
-
-    Raises:
-        UnknownPlatformError: The platform is not configured.
-        ConfigurationError: The store belongs to another platform.
-        StoreError: The store cannot be read.
-    """
-    settings.connection(name)
-    if not _may_exist(settings, name):
-        return None
-    with _database(settings, name, Access.READ) as store:
-        store_owner(store, name)
-        return store.load(key)
-
-
 @contextmanager
-def open_to_read(name: str, settings: Settings) -> Iterator[DatabaseStore]:
-    """Yield the store of the platform *name*; an empty one if there is none yet.
+def open_to_read(
+    name: str, settings: Settings
+) -> Iterator[SqliteStore | PostgresqlStore]:
+    """Yield the store of the platform *name*, which a controller may be using.
+
+    It is empty if there is none yet.
 
     Raises:
         UnknownPlatformError: The platform is not configured.
@@ -131,6 +119,18 @@ def open_to_read(name: str, settings: Settings) -> Iterator[DatabaseStore]:
     with _database(settings, name, Access.READ) as store:
         store_owner(store, name)
         yield store
+
+
+def load_entry(name: str, settings: Settings, key: str) -> Mapping[str, object] | None:
+    """Return the entry *key* in the store of the platform *name*; None if absent.
+
+    Raises:
+        UnknownPlatformError: The platform is not configured.
+        ConfigurationError: The store belongs to another platform.
+        StoreError: The store cannot be read.
+    """
+    with open_to_read(name, settings) as store:
+        return store.load(key)
 
 
 def _may_exist(settings: Settings, name: str) -> bool:

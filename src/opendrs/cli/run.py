@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import click
 from opendrs.cli.apply_cycle import exit_status
 from opendrs.cli.file_permissions import log_exposures
 from opendrs.cli.logs import level_option, log_format_option, log_to_stderr
+from opendrs.cli.monitors import monitor_controller
 from opendrs.cli.plan_summary import repair_command
+from opendrs.cli.reload import ConfigurationReloader
 from opendrs.cli.sources import load_settings, open_source, require_writable
 from opendrs.cli.wiring import ControllerFactory, cancel_on_signals
 from opendrs.config import display_path
@@ -54,6 +57,11 @@ def command(
     second signal aborts them. After a crash, the next run first determines the
     outcome of the steps that were in progress.
 
+    On SIGHUP, the configuration is read again between two cycles. It is used as a
+    whole, or rejected as a whole with all problems in the log. [store], [api],
+    [metrics], [[notifications]] and the platform need a restart. In a terminal,
+    SIGHUP stops.
+
     Several controllers can use one PostgreSQL database ([store] url): one is active,
     the others wait and take over when it ends or stops responding.
 
@@ -75,11 +83,21 @@ def command(
         stack.enter_context(cancel_on_signals(cancellation))
         source = open_source(name, settings, pace=0.0 if once else 1.0)
         require_writable(source.platform)
-        parts = ControllerFactory(settings, source, cancellation, stack)
+        observers = stack.enter_context(
+            monitor_controller(settings, source, cancellation, serving=not once)
+        )
+        parts = ControllerFactory(settings, source, cancellation, stack, observers)
+        reloader = ConfigurationReloader(config, settings, parts.reconfigure)
+        if not sys.stdin.isatty():
+            stack.enter_context(reloader.on_signal())
         if not parts.acquire_store():
             return 0
         repair = repair_command(["apply", name], config, settings)
-        controller = parts.create(serving=not once, repair_command=repair.line)
+        controller = parts.create(
+            serving=not once,
+            repair_command=repair.line,
+            reconfigure=reloader.reconfigure,
+        )
         if once:
             return exit_status(controller.run_once(), cancellation)
         controller.run_forever()

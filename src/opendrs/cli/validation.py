@@ -140,6 +140,7 @@ def _settings_diagnostics(settings: Settings) -> Iterator[Diagnostic]:
     yield from check_limits(settings.limits)
     yield from _interval_warnings(settings)
     yield from _api_diagnostics(settings)
+    yield from _notification_diagnostics(settings)
     yield from _agent_diagnostics(settings)
     for connection in settings.platforms.values():
         yield from _platform_diagnostics(connection, settings)
@@ -179,6 +180,15 @@ def _api_diagnostics(settings: Settings) -> Iterator[Diagnostic]:
         from opendrs.api.tls import check_credentials  # noqa: PLC0415
 
         yield from _catch_diagnostics(lambda: check_credentials(requests))
+
+
+def _notification_diagnostics(settings: Settings) -> Iterator[Diagnostic]:
+    tables = settings.notifications
+    if not tables:
+        return
+    from opendrs.monitoring.notifications import create_notifiers  # noqa: PLC0415 - as above
+
+    yield from _catch_diagnostics(lambda: create_notifiers(tables, platform=""))
 
 
 def _agent_diagnostics(settings: Settings) -> Iterator[Diagnostic]:

@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
 from opendrs.api.tls import check_credentials
 from opendrs.cli.platform_store import open_store
+from opendrs.cli.platforms import connect_platform
 from opendrs.cli.sources import ClusterSource, name_mismatches, observe
+from opendrs.config import raise_diagnostics
 from opendrs.config.settings import ApiSettings, Settings
 from opendrs.controller import CancellationToken, ExecutionContext
 from opendrs.controller.agent_requests import RequestBatch
 from opendrs.controller.approvals import PlanApprovals
 from opendrs.controller.clock import POLL_INTERVAL
 from opendrs.controller.cycle import DecisionSource, PolicyDecisionSource
-from opendrs.controller.event_log import LoggingObserver
 from opendrs.controller.events import LogEventCode, log_event
-from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
+from opendrs.controller.loop import (
+    Controller,
+    LoopSettings,
+    Reconfiguration,
+    WakeupEvent,
+)
 from opendrs.controller.maintenance import MaintenanceDecisionSource, MaintenanceWatch
 from opendrs.controller.modes import MODE_TEXTS, OPERATOR_ENTRIES, effective_mode
+from opendrs.controller.observers import ControllerObservers
 from opendrs.errors import LeaseLostError
 from opendrs.model import Snapshot
+from opendrs.monitoring.service_manager import check_watchdog
 from opendrs.policies import Policy
 from opendrs.policies.consolidation import Consolidate
-from opendrs.ports import RequestStore
 from opendrs.store import (
     DatabasePlanStore,
     DatabaseRequestStore,
@@ -44,6 +53,7 @@ class ControllerFactory:
         source: The platform that is controlled.
         cancellation: The token that stops the controller.
         stack: Closes the store and the API server at the end.
+        observers: Observers of the controller.
 
     Raises:
         ConfigurationError: The credentials of the API cannot be used; no store is
@@ -56,12 +66,15 @@ class ControllerFactory:
         source: ClusterSource,
         cancellation: CancellationToken,
         stack: ExitStack,
+        observers: ControllerObservers,
     ) -> None:
         self._settings = settings
         self._source = source
         self._cancellation = cancellation
         self._stack = stack
+        self._observers = observers
         self._wakeup_event = WakeupEvent()
+        self._cluster_observer = ClusterObserver(source)
         self._store: SqliteStore | PostgresqlStore
         if settings.api is not None:
             # Before the store is created. The server reads the files again.
@@ -86,58 +99,65 @@ class ControllerFactory:
                     raise
                 if not waits:
                     log_event(LogEventCode.CONTROLLER_STANDBY, f"standby: {error}")
+                    self._observers.standby_started(str(error))
                 waits = True
+                self._observers.loop_polled()
                 self._source.clock.sleep(POLL_INTERVAL)
             else:
+                self._observers.lease_acquired(self._store)
                 return True
         return False
 
-    def create(self, *, serving: bool, repair_command: str) -> Controller:
+    def create(
+        self,
+        *,
+        serving: bool,
+        repair_command: str,
+        reconfigure: Callable[[], Reconfiguration | None],
+    ) -> Controller:
         """Return the controller.
 
         Args:
             serving: Start the API server. Recorded requests are decided on anyway.
             repair_command: Command that repairs violated rules, for the log.
+            reconfigure: Function that returns new parts if the configuration has
+                changed; otherwise None.
 
         Raises:
             ConfigurationError: The configured address cannot be listened on.
         """
         self._log_start()
         requests = self._settings.api
-        decision_source: DecisionSource
+        decision_source = self._decision_source(self._settings)
         require_alive: Callable[[], None] = _check_nothing
-        if requests is None:
-            decision_source = PolicyDecisionSource(
-                configured_policy(self._settings), self._store
-            )
-        else:
-            request_store = DatabaseRequestStore(self._store)
-            decision_source = self._request_batch(requests, request_store)
-            if serving:
-                require_alive = self._start_api(requests, request_store)
-        decision_source = MaintenanceDecisionSource(
-            decision_source, decision_source.policy, self._store, self._wakeup_event.set
-        )
+        if requests is not None and serving:
+            require_alive = self._start_api(requests)
         watch = MaintenanceWatch(self._store, self._wakeup_event.set)
         loop_settings = LoopSettings(
             interval=self._settings.controller.interval,
             batch_window=0.0 if requests is None else requests.batch_window,
-            observe=ClusterObserver(self._source).observe,
+            observe=self._cluster_observer.observe,
             require_alive=_both(require_alive, watch.check),
             repair_command=repair_command,
+            observer=self._observers,
+            reconfigure=reconfigure,
         )
+        self._observers.configured(self._settings.policy, loop_settings.interval)
         return Controller(
             loop_settings,
             self._execution_context(decision_source),
             decision_source,
             self._wakeup_event,
-            PlanApprovals(
-                DatabasePlanStore(self._store),
-                self._store,
-                self._source.clock,
-                self._settings.controller,
-                self._cancellation,
-            ),
+            self._approval(self._settings),
+        )
+
+    def _approval(self, settings: Settings) -> PlanApprovals:
+        return PlanApprovals(
+            DatabasePlanStore(self._store),
+            self._store,
+            self._source.clock,
+            settings.controller,
+            self._cancellation,
         )
 
     def _execution_context(self, decision_source: DecisionSource) -> ExecutionContext:
@@ -147,30 +167,66 @@ class ControllerFactory:
             store=self._store,
             limits=decision_source.policy.limits,
             protection=self._settings.protection,
-            observer=LoggingObserver(self._cancellation),
+            observer=self._observers,
             cancellation=self._cancellation,
         )
 
-    def _request_batch(
-        self, requests: ApiSettings, request_store: RequestStore
-    ) -> RequestBatch:
-        policy = configured_policy(self._settings)
-        assert isinstance(policy, Consolidate)  # noqa: S101 - validated when read
-        interval = self._settings.controller.interval
-        staleness_limits = requests.staleness_limits(interval)
-        return RequestBatch(
-            policy, request_store, self._store, self._source.clock, staleness_limits
+    def _decision_source(self, settings: Settings) -> DecisionSource:
+        source = self._policy_source(settings)
+        return MaintenanceDecisionSource(
+            source, source.policy, self._store, self._wakeup_event.set
         )
 
-    def _start_api(
-        self, requests: ApiSettings, request_store: RequestStore
-    ) -> Callable[[], None]:
+    def _policy_source(self, settings: Settings) -> DecisionSource:
+        policy = configured_policy(settings)
+        if settings.api is None:
+            return PolicyDecisionSource(policy, self._store)
+        assert isinstance(policy, Consolidate)  # noqa: S101 - validated when read
+        return RequestBatch(
+            policy,
+            DatabaseRequestStore(self._store),
+            self._store,
+            self._source.clock,
+            settings.api.staleness_limits(settings.controller.interval),
+        )
+
+    def reconfigure(self, settings: Settings) -> Reconfiguration:
+        """Return the parts of the controller for *settings*, read during its run.
+
+        Raises:
+            ConfigurationError: They do not fit the cluster, or the watchdog.
+            PlatformError: The platform cannot be reached with new rules.
+        """
+        check_watchdog(os.environ, settings.controller.interval)
+        source = self._source
+        if source.is_persistent:
+            source = replace(
+                source, rules=settings.rules, networks=settings.limits.networks
+            )
+        self._cluster_observer.check_names(source)
+        if source.rules != self._source.rules:
+            connection = settings.connection(source.platform.name)
+            platform = connect_platform(connection, settings.rules)
+            source = replace(source, platform=platform)
+        decision_source = self._decision_source(settings)
+        self._settings, self._source = settings, source
+        self._cluster_observer.source = source
+        return Reconfiguration(
+            interval=settings.controller.interval,
+            platform=source.platform,
+            protection=settings.protection,
+            decision_source=decision_source,
+            approval=self._approval(settings),
+        )
+
+    def _start_api(self, requests: ApiSettings) -> Callable[[], None]:
         """Start the API server; return a function that checks that it still runs."""
         from opendrs.api.server import ApiServer  # noqa: PLC0415
         from opendrs.api.service import RequestService  # noqa: PLC0415
 
         staleness_limits = requests.staleness_limits(self._settings.controller.interval)
         clock, notify = self._source.clock, self._wakeup_event.set
+        request_store = DatabaseRequestStore(self._store)
         service = RequestService(
             request_store, self._store, clock, staleness_limits, notify
         )
@@ -215,11 +271,14 @@ class ClusterObserver:
 
     Args:
         source: The platform.
+
+    Attributes:
+        source: The platform, which can be replaced between two observations.
     """
 
     def __init__(self, source: ClusterSource) -> None:
-        self._source = source
-        self._is_first = True
+        self.source = source
+        self._last: Snapshot | None = None
         self._reported: tuple[str, ...] = ()
 
     def observe(self) -> Snapshot:
@@ -230,18 +289,28 @@ class ClusterObserver:
                 node that does not exist.
             PlatformError: The cluster cannot be observed.
         """
-        if self._is_first:
-            snapshot = observe(self._source)
-            self._is_first = False
-            return snapshot
-        snapshot = self._source.platform.observe()
-        rules, networks = self._source.rules, self._source.networks
+        if self._last is None:
+            self._last = observe(self.source)
+            return self._last
+        self._last = snapshot = self.source.platform.observe()
+        rules, networks = self.source.rules, self.source.networks
         mismatches = tuple(map(str, name_mismatches(rules, networks, snapshot)))
         for mismatch in mismatches:
             if mismatch not in self._reported:
                 log_event(LogEventCode.RULE_MISMATCH, mismatch, level=logging.WARNING)
         self._reported = mismatches
         return snapshot
+
+    def check_names(self, source: ClusterSource) -> None:
+        """Check that rules and networks of *source* match the last observation.
+
+        Raises:
+            ConfigurationError: A rule or network names a guest or node that does not
+                exist; with all of them.
+        """
+        if self._last is not None:
+            mismatches = name_mismatches(source.rules, source.networks, self._last)
+            raise_diagnostics("the configuration", mismatches)
 
 
 def configured_policy(settings: Settings) -> Policy[Any]:
@@ -265,18 +334,25 @@ def _check_nothing() -> None:
     """Check nothing: without an API server, nothing can fail."""
 
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
 def cancel_on_signals(cancellation: CancellationToken) -> Iterator[None]:
-    """Cancel *cancellation* on Ctrl-C and SIGTERM in a `with` block."""
+    """Cancel *cancellation* on Ctrl-C and SIGTERM in a `with` block.
+
+    So does SIGHUP, the end of the terminal, unless it is ignored as with nohup.
+    """
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         del number, frame
         cancellation.cancel()
 
-    before = {number: signal.signal(number, on_signal) for number in _SIGNALS}
+    before = {
+        number: signal.signal(number, on_signal)
+        for number in _SIGNALS
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
     try:
         yield
     finally:

@@ -12,6 +12,12 @@ from urllib.parse import parse_qs, urlsplit
 
 from opendrs.config.binding import unknown_name
 from opendrs.config.controller_settings import MAX_INTERVAL, ControllerSettings
+from opendrs.config.monitoring_settings import (
+    MetricsSettings,
+    is_listen_address,
+    split_listen_address,
+)
+from opendrs.config.notification_settings import NotificationSettings
 from opendrs.config.platform_kinds import PlatformConnection
 from opendrs.config.policy_loading import build_policy
 from opendrs.errors import DiagnosticCode, InvalidSettingError, UnknownPlatformError
@@ -27,7 +33,6 @@ from opendrs.model import (
 from opendrs.policies import Policy
 
 MAX_DURATION = 86_400.0  # seconds: the retention of sample histories
-_ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]/]+):(?P<port>\d{1,5})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +85,7 @@ class ApiSettings:
 
     def __post_init__(self) -> None:
         problems = []
-        address = _ADDRESS.fullmatch(self.listen)
-        if address is None or int(address["port"]) > 65_535:
+        if not is_listen_address(self.listen):
             problems.append("listen: expected ADDRESS:PORT, such as 0.0.0.0:8443")
         for name in (
             "agent_timeout",
@@ -101,8 +105,7 @@ class ApiSettings:
     @property
     def address(self) -> tuple[str, int]:
         """Return the address and the port to listen on."""
-        host, _, port = self.listen.rpartition(":")
-        return host.strip("[]"), int(port)
+        return split_listen_address(self.listen)
 
     def staleness_limits(self, interval: float) -> StalenessLimits:
         """Return the validity of requests and samples for cycles of *interval*."""
@@ -276,6 +279,8 @@ class Settings:
         agent: Settings of the host agent; None if not configured.
         controller: Settings of the control loop.
         api: Settings of the API; None if not configured.
+        metrics: Settings of the port for metrics; None if not configured.
+        notifications: Settings of the notifications.
     """
 
     platforms: Mapping[str, PlatformConnection] = field(default_factory=dict)
@@ -288,6 +293,8 @@ class Settings:
     agent: AgentSettings | None = None
     controller: ControllerSettings = field(default_factory=ControllerSettings)
     api: ApiSettings | None = None
+    metrics: MetricsSettings | None = None
+    notifications: tuple[NotificationSettings, ...] = ()
 
     def load_policy(
         self, name: str | None = None, changes: Mapping[str, object] | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TypeVar
@@ -17,6 +17,11 @@ from opendrs.config.diagnostics import (
     raise_diagnostics,
 )
 from opendrs.config.formats import FileFormat, require_format
+from opendrs.config.monitoring_settings import MetricsSettings
+from opendrs.config.notification_settings import (
+    NOTIFICATION_KINDS,
+    NotificationSettings,
+)
 from opendrs.config.parsing import (
     display_path,
     duplicate_key_diagnostics,
@@ -49,6 +54,8 @@ _TABLES = frozenset(
         "agent",
         "controller",
         "limits",
+        "metrics",
+        "notifications",
         "platform",
         "policy",
         "protection",
@@ -139,6 +146,8 @@ class _SettingsReader:
             agent=self._agent(tables),
             controller=self._controller(tables, limits),
             api=self._api(tables, name),
+            metrics=self._metrics(tables),
+            notifications=tuple(self._notifications(tables.get("notifications", []))),
         )
 
     def _diagnose(self, at: KeyPath, message: str, code: DiagnosticCode) -> None:
@@ -178,6 +187,28 @@ class _SettingsReader:
         if "agent" not in tables:
             return None
         return self._bind(AgentSettings, ("agent",), tables)
+
+    def _metrics(self, tables: Mapping[str, object]) -> MetricsSettings | None:
+        if "metrics" not in tables:
+            return None
+        return self._bind(MetricsSettings, ("metrics",), tables)
+
+    def _notifications(self, value: object) -> Iterator[NotificationSettings]:
+        if not isinstance(value, list):
+            message = f"expected tables [[notifications]], got {repr_value(value)}"
+            self._diagnose(("notifications",), message, DiagnosticCode.WRONG_TYPE)
+            return
+        for index, part in enumerate(value):
+            at: KeyPath = ("notifications", index)
+            table = dict(self._table(at, part))
+            kind = table.pop("kind", None)
+            if not isinstance(kind, str) or kind not in NOTIFICATION_KINDS:
+                self._diagnose_kind((*at, "kind"), kind, NOTIFICATION_KINDS)
+                continue
+            bound = TableBinder(NOTIFICATION_KINDS[kind], table, at)
+            self.diagnostics += bound.diagnostics
+            if bound.partial_value is not None:
+                yield self._resolve_paths(at, bound.partial_value)
 
     def _api(self, tables: Mapping[str, object], policy: str) -> ApiSettings | None:
         if "api" not in tables:
@@ -226,7 +257,7 @@ class _SettingsReader:
         table = self._table(at, value)
         kind_name = table.get("kind")
         if not isinstance(kind_name, str) or kind_name not in self._registry.kinds:
-            self._diagnose_kind((*at, "kind"), kind_name)
+            self._diagnose_kind((*at, "kind"), kind_name, self._registry.kinds)
             return None
         kind = self._registry.kinds[kind_name]()
         extensions = {} if kind.read_only else self._registry.extensions
@@ -259,8 +290,8 @@ class _SettingsReader:
         self.diagnostics += diagnostics
         return None if settings is None else self._resolve_paths(table.path, settings)
 
-    def _diagnose_kind(self, at: KeyPath, kind: object) -> None:
-        kinds = ", ".join(sorted(self._registry.kinds))
+    def _diagnose_kind(self, at: KeyPath, kind: object, known: Iterable[str]) -> None:
+        kinds = ", ".join(sorted(known))
         actual = "which is missing" if kind is None else f"got {repr_value(kind)}"
         code = (
             DiagnosticCode.MISSING_KEY if kind is None else DiagnosticCode.UNKNOWN_VALUE

@@ -51,6 +51,11 @@ class IntervalTimer:
         )
         return max(0.0, due - now)
 
+    def change_interval(self, interval: float, now: float) -> None:
+        """Set the interval; the next cycle is due within it."""
+        self._interval = interval
+        self._next_due = min(self._next_due, now + interval)
+
     def start_cycle(self, now: float) -> None:
         """Record that a cycle starts."""
         self._expedited_due = None

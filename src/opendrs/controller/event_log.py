@@ -11,8 +11,10 @@ from typing import Any
 from opendrs.controller.consent import RecordedDecision
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.execution_context import CancellationToken, ExecutionObserver
+from opendrs.controller.observers import NullControllerObserver
 from opendrs.controller.protection import busy_nodes
 from opendrs.controller.serialization import action_document, violation_documents
+from opendrs.guard import Rejection
 from opendrs.model import (
     DEFAULT_PROTECTION,
     Action,
@@ -34,8 +36,8 @@ from opendrs.rules import Violation, ViolationChange, count_strict, violation_ch
 _FAILURES = (Outcome.FAILED, Outcome.LOST, Outcome.ABORTED)
 
 
-class LoggingObserver:
-    """Execution observer that logs each event.
+class LoggingObserver(NullControllerObserver):
+    """Controller observer that logs the events of steps.
 
     Args:
         cancellation: Stop and abort requests of the operator, which are logged too.
@@ -45,6 +47,7 @@ class LoggingObserver:
         self._cancellation = cancellation
         self._reported_requests = 0
         self._running: set[StepId] = set()
+        self._rejections: dict[StepId, Rejection] = {}
         self._last_detail = ""
 
     def step_started(self, step: Step) -> None:
@@ -63,14 +66,25 @@ class LoggingObserver:
         _log_step(LogEventCode.STEP_WAITING, step, "waits", detail, level=level)
         self._last_detail = detail
 
+    def step_rejected(self, step: Step, rejection: Rejection) -> None:
+        """Keep the reason code, which is logged with the outcome."""
+        self._rejections[step.id] = rejection
+
     def step_finished(self, step: Step, record: StepRecord) -> None:
         """Log the outcome; failures at level warning."""
         self._running.discard(step.id)
+        rejection = self._rejections.pop(step.id, None)
+        reason = {} if rejection is None else {"reason": rejection.reason.value}
         self._log_cancellation()
         outcome = record.outcome or Outcome.LOST
         level = logging.WARNING if outcome in _FAILURES else logging.INFO
         _log_step(
-            LogEventCode.STEP_FINISHED, step, outcome.value, record.detail, level=level
+            LogEventCode.STEP_FINISHED,
+            step,
+            outcome.value,
+            record.detail,
+            level=level,
+            **reason,
         )
 
     def _log_cancellation(self) -> None:
@@ -98,6 +112,7 @@ def _log_step(
     state: str,
     detail: str = "",
     level: int = logging.INFO,
+    **fields: object,
 ) -> None:
     suffix = f": {detail}" if detail else ""
     log_event(
@@ -108,6 +123,7 @@ def _log_step(
         **action_document(step.action),
         state=state,
         detail=detail,
+        **fields,
     )
 
 

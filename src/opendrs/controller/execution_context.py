@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from opendrs.guard import Rejection
 from opendrs.model import DEFAULT_PROTECTION, Limits, Protection, Step
 from opendrs.ports import Clock, Platform, StepRecord, Store, TaskStatus
 
@@ -47,6 +48,9 @@ class ExecutionObserver(Protocol):
     def step_waiting(self, step: Step, detail: str) -> None:
         """Handle that *step* is delayed; called when *detail* changes."""
 
+    def step_rejected(self, step: Step, rejection: Rejection) -> None:
+        """Handle that the guard rejected *step*; called before `step_finished`."""
+
     def step_finished(self, step: Step, record: StepRecord) -> None:
         """Handle the outcome of *step*, also if it was never started."""
 
@@ -61,6 +65,9 @@ class NullObserver:
         """Do nothing."""
 
     def step_waiting(self, step: Step, detail: str) -> None:
+        """Do nothing."""
+
+    def step_rejected(self, step: Step, rejection: Rejection) -> None:
         """Do nothing."""
 
     def step_finished(self, step: Step, record: StepRecord) -> None:

@@ -239,12 +239,12 @@ class _PlanExecution:
             _migrations(group), snapshot
         )
         if rejection is not None and not self._is_temporary(rejection):
-            self._progress.reject(group, rejection.detail)
+            self._progress.reject(group, rejection)
         elif rejection is not None:
             self._defer(group, rejection)
         elif (over_limit := check_concurrency(actions, snapshot, limits)) is not None:
             if self._may_stay_over_limit(actions, snapshot):
-                self._progress.reject(group, over_limit.detail)
+                self._progress.reject(group, over_limit)
             else:
                 self._defer(group, over_limit)
         else:
@@ -289,7 +289,7 @@ class _PlanExecution:
         else:
             self._stall_backoff.record_failure(now)
         if self._stall_backoff.is_exhausted(now):
-            self._progress.reject(group, rejection.detail)
+            self._progress.reject(group, rejection)
         else:
             self._progress.report_waiting(group, rejection.detail)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from opendrs.controller.clock import POLL_INTERVAL, ExponentialBackoff, IntervalTimer
 from opendrs.controller.consent import Approval
 from opendrs.controller.cycle import (
     CycleContext,
+    CycleResult,
     DecisionSource,
     execute_approved,
     run_cycle,
@@ -19,8 +20,10 @@ from opendrs.controller.event_log import CycleLogger
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.execution_context import ExecutionContext
 from opendrs.controller.executor import ExecutionReport
+from opendrs.controller.observers import ControllerObserver, NullControllerObserver
 from opendrs.errors import PermissionDeniedError, PlatformError, UnsupportedError
-from opendrs.model import Snapshot, format_count
+from opendrs.model import Protection, Snapshot, format_count
+from opendrs.ports import Platform
 
 INITIAL_BACKOFF = 5.0  # seconds until the first retry of an unreachable platform
 
@@ -43,6 +46,25 @@ class WakeupEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reconfiguration:
+    """Replacement of the parts of a controller between two cycles.
+
+    Attributes:
+        interval: Seconds between the starts of two cycles.
+        platform: Executes the actions.
+        protection: Protection of the cluster.
+        decision_source: Source of the decisions.
+        approval: Approval of the plans.
+    """
+
+    interval: float
+    platform: Platform
+    protection: Protection
+    decision_source: DecisionSource
+    approval: Approval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSettings:
     """Settings of the control loop.
 
@@ -55,6 +77,9 @@ class LoopSettings:
             the API server, has ended.
         repair_command: Command that repairs violated rules while no controller runs,
             for the log; None if there is none.
+        observer: Receives the events of the loop.
+        reconfigure: Function that returns new parts if the configuration has
+            changed; otherwise None.
     """
 
     interval: float
@@ -62,6 +87,8 @@ class LoopSettings:
     observe: Callable[[], Snapshot]
     require_alive: Callable[[], None]
     repair_command: str | None = None
+    observer: ControllerObserver = field(default_factory=NullControllerObserver)
+    reconfigure: Callable[[], Reconfiguration | None] = lambda: None
 
 
 class Controller:
@@ -92,13 +119,15 @@ class Controller:
             observe=self._observe,
             decision_source=decision_source,
             approval=approval,
-            observer=CycleLogger(
-                execution.observer, settings.repair_command, execution.protection
-            ),
+            observer=self._cycle_logger(execution),
         )
         self._timer = IntervalTimer(settings.interval, execution.clock.monotonic())
         self._backoff = ExponentialBackoff(INITIAL_BACKOFF, 0)
         self._reported_error = ""
+
+    def _cycle_logger(self, execution: ExecutionContext) -> CycleLogger:
+        command = self._settings.repair_command
+        return CycleLogger(execution.observer, command, execution.protection)
 
     def run_forever(self) -> None:
         """Run cycles until stopped and all running steps have ended.
@@ -129,8 +158,7 @@ class Controller:
             ConfigurationError: The configuration does not fit the cluster.
             StoreError: The store could not be read or written.
         """
-        self._timer.start_cycle(self._execution.clock.monotonic())
-        result = run_cycle(self._cycle)
+        result = self._run_observed_cycle()
         executed = list(result.approved)
         if result.decided is not None and result.report is not None:
             executed.append((result.decided.run, result.report))
@@ -139,6 +167,19 @@ class Controller:
         return ExecutionReport(
             tuple(record for _, report in executed for record in report.records)
         )
+
+    def _run_observed_cycle(self) -> CycleResult:
+        """Run one cycle and report its end to the observer."""
+        clock, observer = self._execution.clock, self._settings.observer
+        started_at = clock.monotonic()
+        self._timer.start_cycle(started_at)
+        try:
+            result = run_cycle(self._cycle)
+        except PlatformError as error:
+            observer.cycle_failed(error, clock.monotonic() - started_at)
+            raise
+        observer.cycle_finished(result, clock.monotonic() - started_at)
+        return result
 
     def _observe(self) -> Snapshot:
         snapshot = self._settings.observe()
@@ -163,6 +204,8 @@ class Controller:
         """Wait until a cycle is due; return False if a stop is requested first."""
         while not self._execution.cancellation.stop_requested:
             self._settings.require_alive()
+            self._settings.observer.loop_polled()
+            self._replace_parts(self._settings.reconfigure())
             now = self._execution.clock.monotonic()
             if self._wakeup_event.consume():
                 self._timer.expedite(now, self._settings.batch_window)
@@ -173,6 +216,27 @@ class Controller:
                 _log_executed(run, report)
             self._execution.clock.sleep(min(remaining, POLL_INTERVAL))
         return False
+
+    def _replace_parts(self, new: Reconfiguration | None) -> None:
+        """Use the parts in *new* from the next cycle on."""
+        if new is None:
+            return
+        policy = new.decision_source.policy
+        self._execution = replace(
+            self._execution,
+            platform=new.platform,
+            limits=policy.limits,
+            protection=new.protection,
+        )
+        self._cycle = replace(
+            self._cycle,
+            execution=self._execution,
+            decision_source=new.decision_source,
+            approval=new.approval,
+            observer=self._cycle_logger(self._execution),
+        )
+        self._timer.change_interval(new.interval, self._execution.clock.monotonic())
+        self._settings.observer.configured(policy.name, new.interval)
 
     def _record_unreachable(self, error: PlatformError) -> None:
         """Schedule a retry of the unreachable cluster; log the first failure."""

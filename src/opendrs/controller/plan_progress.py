@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from opendrs.controller.execution_context import ExecutionContext
+from opendrs.guard import Rejection
 from opendrs.model import MigrationLoad, Plan, Step, StepId
 from opendrs.ports import Outcome, StepRecord
 
@@ -58,9 +59,11 @@ class PlanProgress:
         """Record the end of a step that was started, or that it is left open."""
         self._finished[record.step] = record
 
-    def reject(self, steps: Iterable[Step], detail: str) -> None:
+    def reject(self, steps: Sequence[Step], rejection: Rejection) -> None:
         """Finish *steps* as rejected."""
-        self._finish(steps, Outcome.REJECTED, detail)
+        for step in steps:
+            self._context.observer.step_rejected(step, rejection)
+        self._finish(steps, Outcome.REJECTED, rejection.detail)
 
     def skip(self, steps: Iterable[Step], detail: str) -> None:
         """Finish *steps* as skipped."""

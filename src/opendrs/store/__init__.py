@@ -8,6 +8,7 @@ from opendrs.store.history import CycleSummary as CycleSummary
 from opendrs.store.history import History as History
 from opendrs.store.history import HistoryFilter as HistoryFilter
 from opendrs.store.lease import Lease as Lease
+from opendrs.store.lease import LeaseHolder as LeaseHolder
 from opendrs.store.memory import MemoryStore as MemoryStore
 from opendrs.store.operator import OPERATOR_PREFIX as OPERATOR_PREFIX
 from opendrs.store.operator import OperatorStore as OperatorStore

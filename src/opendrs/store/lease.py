@@ -6,7 +6,10 @@ import contextlib
 import errno
 import fcntl
 import os
+import socket
 import stat
+import threading
+from dataclasses import dataclass
 from pathlib import Path
 
 from opendrs.config import display_path
@@ -61,6 +64,48 @@ def _error_detail(error: OSError | ValueError) -> str:
 
 
 _MAX_PID_LENGTH = 20  # digits; more than those of a process id
+_PROBE_TIME = 0.1  # seconds; longer than `lease_holder` locks the file
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseHolder:
+    """Process that holds the lease of a store.
+
+    Attributes:
+        host: Name of its machine.
+        pid: Its process id; 0 if unknown.
+    """
+
+    host: str
+    pid: int
+
+
+def lease_holder(path: Path) -> LeaseHolder | None:
+    """Return the process of this machine that holds the lease; None if none does.
+
+    Args:
+        path: The lock file.
+
+    Raises:
+        StoreError: The file cannot be read.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise StoreError(
+            f"cannot open {display_path(path)}: {_error_detail(error)}"
+        ) from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        pid = _holder_pid(handle)
+        return LeaseHolder(socket.gethostname(), int(pid) if pid.isdigit() else 0)
+    else:
+        return None
+    finally:
+        os.close(handle)  # also unlocks it
 
 
 class Lease:
@@ -92,7 +137,7 @@ class Lease:
         """
         handle = open_private(self._path)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(handle)
         except OSError as error:
             holder = _holder_pid(handle)
             os.close(handle)
@@ -114,6 +159,20 @@ class Lease:
         with contextlib.suppress(OSError):
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+
+
+def _lock(handle: int) -> None:
+    """Lock a file for this process alone; try again once, because of `lease_holder`.
+
+    Raises:
+        OSError: Another process has locked it.
+    """
+    exclusive = fcntl.LOCK_EX | fcntl.LOCK_NB
+    try:
+        fcntl.flock(handle, exclusive)
+    except OSError:
+        threading.Event().wait(_PROBE_TIME)
+        fcntl.flock(handle, exclusive)
 
 
 def _holder_pid(handle: int) -> str:

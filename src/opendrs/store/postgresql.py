@@ -13,7 +13,8 @@ from sqlalchemy import URL, Connection, Engine, create_engine, make_url, text
 from opendrs.errors import StoreError
 from opendrs.store.cycle_records import DEFAULT_RETENTION, Retention
 from opendrs.store.database import Access, DatabaseStore
-from opendrs.store.row_lease import LEASE_TIME, RowLease
+from opendrs.store.lease import LeaseHolder
+from opendrs.store.row_lease import LEASE_TIME, RowLease, row_lease_holder
 from opendrs.store.sqlite import empty_engine
 from opendrs.store.upgrade import is_blank, is_current, upgrade_schema
 
@@ -102,6 +103,17 @@ class PostgresqlStore(DatabaseStore):
             if self.lease is not None:
                 self.lease.require(connection)
             yield connection
+
+    def lease_holder(self) -> LeaseHolder | None:
+        """Return the process that holds the lease; None if none does.
+
+        Raises:
+            StoreError: The database cannot be read.
+        """
+        with self.reading() as connection:
+            if connection.dialect.name == "sqlite":  # in place of a blank database
+                return None
+            return row_lease_holder(connection, self._platform)
 
     def require_lease(self) -> None:
         """Check that no other process can have acquired the right to start steps.

@@ -11,6 +11,7 @@ from uuid import uuid4
 from sqlalchemy import Connection, Engine, text
 
 from opendrs.errors import LeaseLostError
+from opendrs.store.lease import LeaseHolder
 
 # The clock of the server decides. clock_timestamp() is the time of the statement; now()
 # would be that of the start of the transaction.
@@ -25,6 +26,9 @@ _ACQUIRE = text("""
     RETURNING token
 """)
 _HOLDER = text("SELECT holder FROM leases WHERE name = :name")
+_VALID_HOLDER = text(
+    "SELECT holder FROM leases WHERE name = :name AND expires_at > clock_timestamp()"
+)
 _RENEW = text("""
     UPDATE leases SET expires_at = clock_timestamp() + :ttl * interval '1 second'
     WHERE name = :name AND token = :token AND expires_at > clock_timestamp()
@@ -41,6 +45,15 @@ _CHECK = text("""
     FOR SHARE
 """)
 LEASE_TIME = 30.0  # seconds
+
+
+def row_lease_holder(connection: Connection, name: str) -> LeaseHolder | None:
+    """Return the process that holds the lease *name*; None if none does."""
+    holder = connection.execute(_VALID_HOLDER, {"name": name}).scalar()
+    if holder is None:
+        return None
+    host, pid, _ = str(holder).rsplit(":", 2)
+    return LeaseHolder(host, int(pid))
 
 
 class RowLease:

@@ -18,7 +18,13 @@ from opendrs.errors import StoreError
 from opendrs.escapes import escape_line
 from opendrs.store.cycle_records import DEFAULT_RETENTION, Retention
 from opendrs.store.database import Access, DatabaseStore
-from opendrs.store.lease import Lease, open_private, require_readable
+from opendrs.store.lease import (
+    Lease,
+    LeaseHolder,
+    lease_holder,
+    open_private,
+    require_readable,
+)
 from opendrs.store.upgrade import is_blank, is_current, upgrade_schema
 
 _IN_MEMORY = ":memory:"
@@ -77,6 +83,14 @@ class SqliteStore(DatabaseStore):
         trace: TracebackType | None,
     ) -> None:
         self._close()
+
+    def lease_holder(self) -> LeaseHolder | None:
+        """Return the process that holds the lease; None if none does.
+
+        Raises:
+            StoreError: The lock file cannot be read.
+        """
+        return None if self._path is None else lease_holder(_lock_path(self._path))
 
     @contextmanager
     def _begin(self) -> Iterator[Connection]:
@@ -141,7 +155,7 @@ class SqliteStore(DatabaseStore):
             raise StoreError(
                 f"cannot create {display_path(path.parent)}: {detail}"
             ) from error
-        lease = Lease(path.with_name(path.name + ".lock"))
+        lease = Lease(_lock_path(path))
         lease.acquire()
         return lease
 
@@ -153,6 +167,10 @@ class SqliteStore(DatabaseStore):
         if self._lease is not None:
             self._lease.release()
             self._lease = None
+
+
+def _lock_path(path: Path) -> Path:
+    return path.with_name(path.name + ".lock")
 
 
 def empty_engine() -> Engine:

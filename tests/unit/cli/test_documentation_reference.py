@@ -9,6 +9,8 @@ import pytest
 from opendrs.api.openapi import STATUS_RESPONSES, SUBMIT_RESPONSES
 from opendrs.config import api_schema
 from opendrs.config.controller_settings import ControllerSettings
+from opendrs.config.monitoring_settings import MetricsSettings
+from opendrs.config.notification_settings import EmailSettings, WebhookSettings
 from opendrs.config.settings import AgentSettings, ApiSettings
 from opendrs.config.snapshot_schema import FIELDS
 from opendrs.model import Limits, LoadState
@@ -50,6 +52,7 @@ def default_text(default: object) -> str:
     ("kind", "title"),
     [
         (ControllerSettings, "`[controller]`"),
+        (MetricsSettings, "`[metrics]`"),
         (Limits, "`[limits]`"),
         (Balance, "`[policy.balance]`"),
         (AutoRebalance, "`[policy.auto-rebalance]`"),
@@ -63,6 +66,7 @@ def default_text(default: object) -> str:
 def test_every_setting_is_in_the_reference_with_its_default(
     kind: type[
         ControllerSettings
+        | MetricsSettings
         | Limits
         | Balance
         | AutoRebalance
@@ -133,6 +137,15 @@ def test_every_setting_of_the_distributed_form_is_in_the_reference(
                 f"| `{field.name}` | {default_text(field.default)} |"
                 in reference_section(title)
             )
+
+
+@pytest.mark.parametrize("kind", [WebhookSettings, EmailSettings])
+def test_every_setting_of_notifications_is_in_the_reference(
+    kind: type[WebhookSettings | EmailSettings],
+) -> None:
+    section = reference_section("`[[notifications]]`")
+
+    assert [f.name for f in fields(kind) if f"`{f.name}`" not in section] == []
 
 
 def test_every_field_of_a_snapshot_is_in_the_reference() -> None:

@@ -315,3 +315,23 @@ def test_secret_of_wrong_type_is_in_no_error(place: Path, value: object) -> None
 
     assert "12345" not in str(raised.value)
     assert "hunter2" not in str(raised.value)
+
+
+def test_secrets_of_notifications_are_protected(place: Path) -> None:
+    file(place, "url", 0o644)
+    file(place, "password", 0o644)
+    mail = {"server": "h:25", "sender": "a@h", "recipients": ["b@h"], "user": "u"}
+    tables = [
+        {"kind": "webhook", "url_file": "url", "secret": "inline"},
+        {"kind": "email", **mail, "password_file": "password"},
+    ]
+
+    exposures = found(place, notifications=tables)
+    inline = inline_passwords(load_settings(place / "opendrs.toml"))
+
+    assert {each.at for each in exposures} == {
+        ("configuration",),
+        ("notifications", 0, "url_file"),
+        ("notifications", 1, "password_file"),
+    }
+    assert [at for at, _ in inline] == [("notifications", 0, "secret")]

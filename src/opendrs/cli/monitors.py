@@ -1,0 +1,86 @@
+"""Observers of the controller of `opendrs run`, as the configuration requires them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from opendrs.cli.sources import ClusterSource
+from opendrs.config.monitoring_settings import MetricsSettings
+from opendrs.config.settings import Settings
+from opendrs.controller import CancellationToken
+from opendrs.controller.event_log import LoggingObserver
+from opendrs.controller.events import LogEventCode, log_event
+from opendrs.controller.observers import ControllerObserver, ControllerObservers
+from opendrs.controller.status import StatusRecorder
+from opendrs.monitoring.service_manager import (
+    NotifySocket,
+    ServiceManagerNotifier,
+    check_watchdog,
+)
+from opendrs.ports import Clock
+
+
+@contextmanager
+def monitor_controller(
+    settings: Settings,
+    source: ClusterSource,
+    cancellation: CancellationToken,
+    *,
+    serving: bool,
+) -> Iterator[ControllerObservers]:
+    """Yield the observers, which run until the end of the `with` block.
+
+    Args:
+        settings: The configuration.
+        source: The platform.
+        cancellation: Stop requests of the operator.
+        serving: Serve metrics, if they are configured.
+
+    Raises:
+        ConfigurationError: The address for metrics cannot be used, a notification
+            cannot be configured, or the interval does not fit the watchdog of systemd.
+    """
+    clock = source.clock
+    check_watchdog(os.environ, settings.controller.interval)
+    target = NotifySocket(os.environ)
+    observers: list[ControllerObserver] = [
+        LoggingObserver(cancellation),
+        StatusRecorder(clock),
+        ServiceManagerNotifier(target, cancellation, clock),
+    ]
+    with ExitStack() as stack:
+        if settings.notifications:
+            from opendrs.monitoring.notifications import create_notifiers  # noqa: PLC0415 - as below
+
+            for notifier in create_notifiers(
+                settings.notifications, source.platform.name
+            ):
+                stack.enter_context(notifier)
+        if settings.metrics is not None and serving:
+            observers += _serve_metrics(settings.metrics, clock, stack)
+        group = ControllerObservers(observers)
+        stack.callback(group.stopping)
+        yield group
+
+
+def _serve_metrics(
+    settings: MetricsSettings, clock: Clock, stack: ExitStack
+) -> list[ControllerObserver]:
+    """Start the server for metrics, and return the observers that supply it."""
+    # The import is slow, and needed only with this table.
+    from opendrs.monitoring.health import HealthMonitor  # noqa: PLC0415
+    from opendrs.monitoring.http_server import MonitoringServer  # noqa: PLC0415
+    from opendrs.monitoring.metrics import ControllerMetrics  # noqa: PLC0415
+
+    health = HealthMonitor(clock, settings.ready_intervals)
+    metrics = ControllerMetrics(clock, lambda: health.holds_lease)
+    server = MonitoringServer(settings, metrics.registry, health, clock)
+    stack.enter_context(server)
+    log_event(
+        LogEventCode.METRICS_LISTENING,
+        f"metrics: listening on http://{server.address}",
+        address=server.address,
+    )
+    return [health, metrics]

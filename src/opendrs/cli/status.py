@@ -1,0 +1,183 @@
+"""The command `opendrs status`: the controller of a platform, and its last cycle."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from opendrs.cli.console import console, print_json, printable
+from opendrs.cli.formatting import describe_action, format_duration
+from opendrs.cli.options import JSON, config_option, format_option
+from opendrs.cli.platform_store import open_to_read
+from opendrs.cli.sources import load_settings
+from opendrs.controller import SystemClock
+from opendrs.controller.serialization import action_document, plain
+from opendrs.controller.status import (
+    FAILED,
+    ControllerProcess,
+    LastCycle,
+    recorded_cycle,
+    recorded_process,
+)
+from opendrs.model import format_count
+from opendrs.ports import StepRecord
+from opendrs.store import LeaseHolder
+
+NOT_RUNNING = 1
+MAX_MISSED_INTERVALS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerStatus:
+    """Status of the controller of a platform.
+
+    Attributes:
+        platform: Name of the platform.
+        now: Time of the query.
+        holder: Process that holds the lease; None if none does.
+        process: The controller that last held the lease; None if there was none.
+        cycle: The last cycle; None if there was none.
+        open_steps: Steps without an outcome.
+    """
+
+    platform: str
+    now: datetime
+    holder: LeaseHolder | None
+    process: ControllerProcess | None
+    cycle: LastCycle | None
+    open_steps: tuple[StepRecord, ...]
+
+    @property
+    def is_running(self) -> bool:
+        """Return True if the holder of the lease is a controller."""
+        return (
+            self.holder is not None
+            and self.process is not None
+            and (self.holder.host, self.holder.pid)
+            == (self.process.host, self.process.pid)
+        )
+
+    @property
+    def cycle_age(self) -> float | None:
+        """Return the seconds since the end of the last cycle; None if there is none."""
+        if self.cycle is None:
+            return None
+        return max(0.0, (self.now - self.cycle.ended_at).total_seconds())
+
+    @property
+    def is_recent(self) -> bool:
+        """Return True if the last cycle did not fail and ended within three intervals.
+
+        A controller that is executing a plan is in a cycle, which may take hours.
+        """
+        if self.process is None or self.cycle is None or self.cycle_age is None:
+            return False
+        if self.cycle.reason == FAILED:
+            return False
+        limit = MAX_MISSED_INTERVALS * self.process.interval
+        return self.cycle_age <= limit or bool(self.open_steps)
+
+
+@click.command(name="status")
+@click.argument("platform", metavar="PLATFORM")
+@config_option
+@format_option
+def command(*, platform: str, config: Path | None, output_format: str) -> int:
+    """Show the controller of PLATFORM and its last cycle.
+
+    It shows the process that leads, its machine, policy and interval, the decision of
+    the last cycle with its age, and the steps that have no outcome yet. With a
+    PostgreSQL database, the command works on every machine that reaches it; with an
+    SQLite file, on the machine of the controller. Nothing is changed.
+
+    \b
+      opendrs status lab
+      opendrs status lab --format json
+      opendrs status lab > /dev/null || echo "no controller is balancing lab"
+
+    Exit status: 0 a controller runs, and its last cycle ended within three intervals
+    or its plan is being executed; 1 otherwise; 2 invalid input; 3 the database cannot
+    be read.
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
+    settings = load_settings(config)
+    with open_to_read(platform, settings) as store:
+        status = ControllerStatus(
+            platform=platform,
+            now=SystemClock().now(),
+            holder=store.lease_holder(),
+            process=recorded_process(store),
+            cycle=recorded_cycle(store),
+            open_steps=store.unfinished(),
+        )
+    if output_format == JSON:
+        print_json(_document(status))
+    else:
+        _print(status)
+    return 0 if status.is_running and status.is_recent else NOT_RUNNING
+
+
+def _print(status: ControllerStatus) -> None:
+    screen, process, cycle = console(), status.process, status.cycle
+    screen.print(f"{printable(status.platform)}: {printable(_headline(status))}")
+    if process is not None and status.is_running:
+        screen.print(
+            f"policy {process.policy}, one cycle every {process.interval:g} s; since "
+            f"{process.started_at:%Y-%m-%d %H:%M:%S} UTC; opendrs {process.version}"
+        )
+    if cycle is None or status.cycle_age is None:
+        screen.print("last cycle: none")
+    else:
+        outline = format_count(cycle.steps, "step") if cycle.steps else "no steps"
+        late = "" if status.is_recent else " (late or failed)"
+        screen.print(
+            f"last cycle: {format_duration(status.cycle_age)} ago{late}: "
+            f"{printable(cycle.reason)}: {outline}: {printable(cycle.detail)}"
+        )
+    screen.print(f"open steps: {len(status.open_steps) or 'none'}")
+    for record in status.open_steps:
+        screen.print(
+            f"  {printable(record.step)}: {describe_action(record.action)}, since "
+            f"{record.intended_at:%Y-%m-%d %H:%M:%S} UTC"
+        )
+
+
+def _headline(status: ControllerStatus) -> str:
+    if status.holder is None:
+        return "no controller is running"
+    where = f"process {status.holder.pid} on {status.holder.host}"
+    if status.is_running:
+        return f"controller running: {where}"
+    return f"no controller is running; {where} uses the store"
+
+
+def _document(status: ControllerStatus) -> dict[str, object]:
+    process, cycle = status.process, status.cycle
+    document = {
+        "platform": status.platform,
+        "running": status.is_running,
+        "recent": status.is_recent,
+        "holder": None if status.holder is None else asdict(status.holder),
+        "controller": None
+        if process is None
+        else {**asdict(process), "started_at": process.started_at.isoformat()},
+        "last_cycle": None
+        if cycle is None
+        else {
+            **asdict(cycle),
+            "ended_at": cycle.ended_at.isoformat(),
+            "age": status.cycle_age,
+        },
+        "open_steps": [
+            {
+                "run": record.run,
+                "id": record.step,
+                **action_document(record.action),
+                "since": record.intended_at.isoformat(),
+            }
+            for record in status.open_steps
+        ],
+    }
+    return dict(plain(document))

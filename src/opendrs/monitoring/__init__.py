@@ -1,0 +1,1 @@
+"""Observation of a running controller: metrics, health checks, service manager."""

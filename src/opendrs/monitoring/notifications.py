@@ -1,0 +1,174 @@
+"""Delivery of log events as notifications, without delaying the controller."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import socket
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from tenacity import (
+    RetryError,
+    Retrying,
+    retry_if_exception_type,
+    stop_after_attempt,
+    wait_random_exponential,
+)
+
+from opendrs.config.notification_settings import NotificationSettings
+from opendrs.controller.events import LOGGER, LogEventCode, MaskFilter, log_event
+from opendrs.errors import ConfigurationError, DiagnosticCode
+from opendrs.escapes import repr_value
+from opendrs.monitoring.notification_senders import (
+    Notification,
+    PermanentDeliveryError,
+    Sender,
+    TemporaryDeliveryError,
+    create_sender,
+)
+
+QUEUE_SIZE = 100  # notifications that wait; further ones are lost
+ATTEMPTS = 4
+MAX_WAIT = 10.0  # seconds between two attempts
+END_TIMEOUT = 5.0  # seconds to deliver what waits when the controller ends
+_OWN_EVENTS = (LogEventCode.NOTIFICATION_LOST,)
+
+
+class Notifier(logging.Handler):
+    """Handler of log events that one thread sends; used in a `with` statement.
+
+    The controller only puts an event into a queue of limited size. If the queue is full
+    or the delivery fails, the notification is lost, which is logged once until one is
+    delivered again.
+
+    Args:
+        sender: Sends the notifications.
+        settings: Selects the events.
+        platform: Name of the platform.
+        max_wait: Largest number of seconds between two attempts.
+    """
+
+    def __init__(
+        self,
+        sender: Sender,
+        settings: NotificationSettings,
+        platform: str,
+        max_wait: float = MAX_WAIT,
+    ) -> None:
+        super().__init__(settings.level.upper())
+        self.addFilter(MaskFilter())
+        self._sender = sender
+        self._events = frozenset(settings.events)
+        self._platform = platform
+        self._host = socket.gethostname()
+        self._queue: queue.Queue[Notification | None] = queue.Queue(QUEUE_SIZE)
+        self._is_losing = False
+        self._has_overflowed = False
+        self._ended = threading.Event()
+        self._retrying = Retrying(
+            retry=retry_if_exception_type(TemporaryDeliveryError),
+            stop=stop_after_attempt(ATTEMPTS),
+            wait=wait_random_exponential(multiplier=1, max=max_wait),
+            sleep=self._wait,
+        )
+        self._thread = threading.Thread(
+            target=self._deliver_all, name="notifications", daemon=True
+        )
+
+    def __enter__(self) -> Self:
+        self._level_before = LOGGER.level
+        LOGGER.setLevel(min(self.level, LOGGER.level or self.level))
+        LOGGER.addHandler(self)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        LOGGER.removeHandler(self)
+        with suppress(queue.Full):
+            self._queue.put(None, timeout=END_TIMEOUT)
+            self._thread.join(END_TIMEOUT)
+        self._ended.set()  # no further waits between attempts
+        LOGGER.setLevel(self._level_before)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Put the event of *record* into the queue if it is selected."""
+        event = str(getattr(record, "event", ""))
+        if not event or event in _OWN_EVENTS:
+            return
+        if self._events and event not in self._events:
+            return
+        notification = Notification(
+            event=event,
+            level=record.levelname.lower(),
+            time=record.created,
+            message=record.getMessage(),
+            platform=self._platform,
+            host=self._host,
+            fields=getattr(record, "about", {}),
+        )
+        try:
+            self._queue.put_nowait(notification)
+        except queue.Full:
+            self._has_overflowed = True  # logged by the thread: here, a lock is held
+
+    def _wait(self, seconds: float) -> None:
+        """Wait between two attempts, unless the controller has ended."""
+        self._ended.wait(seconds)
+
+    def _deliver_all(self) -> None:
+        while (notification := self._queue.get()) is not None:
+            try:
+                self._retrying(self._sender.send, notification)
+            except RetryError as error:
+                self._record_loss(str(error.last_attempt.exception()))
+            except PermanentDeliveryError as error:
+                self._record_loss(str(error))
+            except Exception as error:  # noqa: BLE001 - a defect must not end the thread
+                self._record_loss(repr(error))
+            else:
+                self._is_losing = False
+            if self._has_overflowed:
+                self._has_overflowed = False
+                self._record_loss(f"more than {QUEUE_SIZE} wait")
+
+    def _record_loss(self, detail: str) -> None:
+        if self._is_losing:
+            return
+        self._is_losing = True
+        log_event(
+            LogEventCode.NOTIFICATION_LOST,
+            f"{self._sender.name}: notifications are lost: {detail}",
+            level=logging.WARNING,
+        )
+
+
+def create_notifiers(
+    settings: Sequence[NotificationSettings], platform: str
+) -> list[Notifier]:
+    """Return the notifiers for the tables `[[notifications]]`.
+
+    Raises:
+        ConfigurationError: An event does not exist, or a secret cannot be read.
+    """
+    known = set(LogEventCode)
+    for index, table in enumerate(settings):
+        for event in table.events:
+            if event not in known:
+                raise ConfigurationError(
+                    f"notifications[{index}].events: unknown event "
+                    f"{repr_value(event)}; see the list of codes of log events",
+                    code=DiagnosticCode.UNKNOWN_VALUE,
+                )
+    return [
+        Notifier(create_sender(f"notifications[{index}].", table), table, platform)
+        for index, table in enumerate(settings)
+    ]

@@ -1,0 +1,181 @@
+"""opendrs status: the controller that leads, and the age of its last cycle."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from opendrs.controller import SystemClock
+from opendrs.controller.status import CYCLE_KEY, StatusRecorder
+from opendrs.errors import PlatformUnavailableError
+from opendrs.model import StepId
+from opendrs.ports import StepRecord
+from opendrs.store import LeaseHolder, SqliteStore
+from opendrs.store.lease import Lease, lease_holder
+from support.monitored_controller import INTERVAL, MonitoredController
+from support.simulated_cluster import migration
+from support.terminal import RunOpendrs
+
+STORE = Path("record.sqlite")
+CONFIG = f"""
+[platform.lab]
+kind = "file"
+path = "cluster.json"
+[store]
+path = "{STORE}"
+"""
+
+
+class EarlierClock(SystemClock):
+    """Clock that is behind by some seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._delay = timedelta(seconds=seconds)
+
+    def now(self) -> datetime:
+        return super().now() - self._delay
+
+
+@pytest.fixture(autouse=True)
+def _configuration(opendrs: RunOpendrs) -> None:
+    del opendrs  # the working directory is its own
+    Path("opendrs.toml").write_text(CONFIG)
+
+
+@contextmanager
+def controller(age: float = 0.0) -> Iterator[tuple[SqliteStore, MonitoredController]]:
+    """Run one cycle *age* seconds ago; yield the store and the controller."""
+    recorder = StatusRecorder(EarlierClock(age))
+    with SqliteStore(STORE) as store:
+        setup = MonitoredController(recorder)
+        recorder.lease_acquired(store)
+        setup.observers.configured("balance", INTERVAL)
+        setup.controller.run_once()
+        yield store, setup
+
+
+def test_platform_without_store_has_no_controller(opendrs: RunOpendrs) -> None:
+    found = opendrs("status", "lab")
+
+    assert found.status == 1
+    assert "lab: no controller is running\n" in found.out
+    assert not STORE.exists()
+
+
+def test_running_controller_is_shown(opendrs: RunOpendrs) -> None:
+    with controller(age=42):
+        found = opendrs("status", "lab")
+
+    assert found.status == 0
+    process = f"process {os.getpid()} on {socket.gethostname()}"
+    assert f"lab: controller running: {process}\n" in found.out
+    assert "policy balance, one cycle every 300 s" in found.out
+    assert "improves-balance: 2 steps" in found.out
+    assert "open steps: none" in found.out
+
+
+def test_json_has_all_values(opendrs: RunOpendrs) -> None:
+    with controller(age=42):
+        document = json.loads(opendrs("status", "lab", "--format", "json").out)
+
+    assert document["running"]
+    assert document["recent"]
+    assert document["holder"] == {"host": socket.gethostname(), "pid": os.getpid()}
+    assert document["controller"]["policy"] == "balance"
+    assert document["last_cycle"]["reason"] == "improves-balance"
+    assert document["last_cycle"]["steps"] == 2
+    assert 42 <= document["last_cycle"]["age"] < 300
+    assert document["open_steps"] == []
+
+
+def test_ended_controller_is_not_running(opendrs: RunOpendrs) -> None:
+    with controller():
+        pass
+
+    found = opendrs("status", "lab")
+
+    assert found.status == 1
+    assert "no controller is running" in found.out
+    assert "improves-balance" in found.out
+
+
+def test_late_cycle_is_reported(opendrs: RunOpendrs) -> None:
+    with controller(age=3 * INTERVAL + 1):
+        found = opendrs("status", "lab")
+
+    assert found.status == 1
+    assert "controller running" in found.out
+    assert "(late or failed)" in found.out
+
+
+def test_plan_in_execution_is_not_late(opendrs: RunOpendrs) -> None:
+    with controller(age=3 * INTERVAL + 1) as (store, _):
+        store.write(
+            StepRecord(
+                run="run",
+                step=StepId("s1"),
+                action=migration("vm", "a", "b"),
+                intended_at=SystemClock().now(),
+            )
+        )
+        found = opendrs("status", "lab")
+
+    assert found.status == 0
+    assert "open steps: 1" in found.out
+
+
+def test_unreachable_platform_is_reported(opendrs: RunOpendrs) -> None:
+    with controller() as (_, setup):
+        setup.observers.cycle_failed(PlatformUnavailableError("no answer"), 1.0)
+        found = opendrs("status", "lab")
+
+    assert found.status == 1
+    assert "failed: no steps: no answer" in found.out
+
+
+def test_other_command_with_the_lease_is_no_controller(opendrs: RunOpendrs) -> None:
+    with SqliteStore(STORE):
+        found = opendrs("status", "lab")
+
+    assert found.status == 1
+    assert (
+        f"process {os.getpid()} on {socket.gethostname()} uses the store" in found.out
+    )
+
+
+def test_damaged_record_is_an_error(opendrs: RunOpendrs) -> None:
+    with controller() as (store, _):
+        store.save(CYCLE_KEY, {"ended_at": "yesterday"})
+        found = opendrs("status", "lab")
+
+    assert found.status == 3
+    assert CYCLE_KEY in found.err
+
+
+def test_unknown_platform_is_invalid_input(opendrs: RunOpendrs) -> None:
+    assert opendrs("status", "lba").status == 2
+
+
+def test_query_of_the_holder_does_not_prevent_the_lease(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    path.touch(0o600)
+    with path.open() as probe:
+        fcntl.flock(probe, fcntl.LOCK_SH)
+        timer = threading.Timer(0.02, fcntl.flock, (probe, fcntl.LOCK_UN))
+        timer.start()
+        lease = Lease(path)
+        lease.acquire()
+    timer.join()
+
+    assert lease_holder(path) == LeaseHolder(socket.gethostname(), os.getpid())
+    lease.release()
+    assert lease_holder(path) is None
