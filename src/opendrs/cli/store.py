@@ -19,7 +19,11 @@ from opendrs.store import backup_sqlite
 
 @click.group(name="store")
 def command() -> None:
-    """Back up the database of a platform."""
+    """Back up the database of a platform.
+
+    \b
+      opendrs store backup lab /backup/lab.sqlite
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
 
 
 @command.command(name="backup")

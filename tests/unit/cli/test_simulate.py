@@ -243,7 +243,7 @@ def test_the_example_of_the_reference_runs_as_it_stands(opendrs: RunOpendrs) -> 
             "interval: expected more than 0 s",
         ),
         (("synthetic", "path"), "synthetic: expected no PATH"),
-        (("synthetic", "--policy", "balance"), "expected consolidate, none, or"),
+        (("synthetic", "--policy", "balanced"), "expected auto-rebalance, balance, "),
         (
             ("synthetic", "--policy", "none", "--set", "fill_target=1"),
             "neither settings",
@@ -306,7 +306,7 @@ def test_all_errors_of_a_scenario_are_listed(opendrs: RunOpendrs) -> None:
     assert answer.status == 2
     first, second = answer.err.splitlines()
     assert first.startswith("opendrs: scenario.toml: seed: expected a whole number")
-    assert second.startswith("opendrs: scenario.toml: policies[0].name: expected con")
+    assert second.startswith("opendrs: scenario.toml: policies[0].name: expected auto")
 
 
 def test_scenario_without_capacity_fails_before_it_runs(
