@@ -36,41 +36,54 @@ INTERRUPTED = 130  # 128 + SIGINT, as in shells
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 MAX_LINE_LENGTH = 600  # characters of an error message that are shown
 MIN_SIMILARITY = 0.6  # of a mistyped command to the suggested one; at most 1
+SECTIONS = {
+    "Cluster": {
+        "demo": "Balance a simulated cluster.",
+        "show": "Show nodes, guests, rules and violations.",
+        "check": "Validate a file, or check a cluster for violated rules.",
+        "plan": "Plan migrations and show the reasons; change nothing.",
+        "compare": "Compare the plans of all policies.",
+        "apply": "Plan, ask for confirmation, and execute the plan.",
+        "drain": "Move all guests off a node, and keep it empty.",
+        "undrain": "Let a drained node receive guests again.",
+        "place": "Rank the nodes for the start of a guest.",
+        "what-if": "Evaluate failures, new nodes, growth; tolerance and capacity.",
+        "drill": "Simulate node failures and the response of the HA manager.",
+    },
+    "Controller": {
+        "run": "Decide in cycles until stopped; by default, start nothing.",
+        "mode": "Show or set which plans the controller executes.",
+        "pause": "Let the controller start nothing for a time.",
+        "resume": "End a pause.",
+        "plans": "Show the plans of the controller, and one plan in detail.",
+        "approve": "Approve a plan, or some of its steps.",
+        "reject": "Reject a plan.",
+        "cancel": "Cancel an approved or running plan.",
+        "status": "Show the controller of a platform, and its last cycle.",
+        "breaker": "Show or reset the circuit breaker of the controller.",
+        "agent": "Run the agent of one host, which sends its load to the controller.",
+    },
+    "Record": {
+        "history": "Show recorded cycles, plans and moves.",
+        "explain": "Explain a recorded decision, a plan, a move, a guest or a node.",
+        "replay": "Repeat recorded decisions and report differences.",
+        "backtest": "Run policies over recorded load, and compare the results.",
+        "store": "Back up the database of a platform.",
+        "record": "Write one snapshot, or a series of snapshots, to a file.",
+    },
+    "Setup": {
+        "connect": "Ask for the settings of a platform; write the configuration.",
+        "import": "Convert the configuration of ProxLB.",
+        "token": "Create a token for the agent of a node.",
+        "compile": "Compile the search of the policy optimize for this machine.",
+    },
+    "Simulation": {
+        "simulate": "Simulate consolidation on recorded load: energy and overload.",
+        "sweep": "Simulate combinations of policies, settings, traces and seeds.",
+    },
+}
 COMMANDS = {
-    "demo": "Balance a simulated cluster.",
-    "show": "Show nodes, guests, rules and violations.",
-    "plan": "Plan migrations and show the reasons; change nothing.",
-    "compare": "Compare the plans of all policies.",
-    "apply": "Plan, ask for confirmation, and execute the plan.",
-    "drain": "Move all guests off a node, and keep it empty.",
-    "undrain": "Let a drained node receive guests again.",
-    "place": "Rank the nodes for the start of a guest.",
-    "what-if": "Evaluate failures, new nodes, growth; tolerance and capacity.",
-    "agent": "Run the agent of one host, which sends its load to the controller.",
-    "run": "Run the controller in cycles until stopped; by default it only observes.",
-    "mode": "Show or set which plans the controller executes.",
-    "pause": "Let the controller start nothing for a time.",
-    "resume": "End a pause.",
-    "plans": "Show the plans of the controller, and one plan in detail.",
-    "approve": "Approve a plan, or some of its steps.",
-    "reject": "Reject a plan.",
-    "cancel": "Cancel an approved or running plan.",
-    "status": "Show the controller of a platform, and its last cycle.",
-    "breaker": "Show or reset the circuit breaker of the controller.",
-    "history": "Show recorded cycles, plans and moves.",
-    "explain": "Explain a recorded decision, a plan, a move, a guest or a node.",
-    "store": "Back up the database of a platform.",
-    "replay": "Repeat recorded decisions and report differences.",
-    "backtest": "Run policies over recorded load, and compare the results.",
-    "token": "Create a token for the agent of a node.",
-    "record": "Write one snapshot, or a series of snapshots, to a file.",
-    "check": "Validate a file, or check a cluster for violated rules.",
-    "connect": "Ask for the settings of a platform; write the configuration.",
-    "import": "Convert the configuration of ProxLB.",
-    "compile": "Compile the search of the policy optimize for this machine.",
-    "simulate": "Simulate consolidation on recorded load: energy and overload.",
-    "sweep": "Simulate combinations of policies, settings, traces and seeds.",
-    "drill": "Simulate node failures and the response of the HA manager.",
+    name: text for commands in SECTIONS.values() for name, text in commands.items()
 }
 # Module and name of commands that are not called `command` in a module of their name.
 _LOCATIONS = {
@@ -141,8 +154,9 @@ class LazyCommandGroup(click.Group):
     ) -> None:
         """Write the commands without importing them."""
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for section, commands in SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl(list(commands.items()))
 
 
 @click.command(
