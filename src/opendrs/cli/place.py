@@ -38,7 +38,7 @@ from opendrs.cli.sources import (
 )
 from opendrs.config.settings import Settings
 from opendrs.controller import SystemClock
-from opendrs.controller.reservations import KEY_PREFIX, Reservation
+from opendrs.controller.reservations import KEY_PREFIX, Reservation, reservations_in
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.escapes import repr_value
 from opendrs.model import (
@@ -251,7 +251,12 @@ def _save(
         {"name": reservation.name, **reservation.document()},
     )
     with open_operator_store(cluster.platform.name, settings) as store:
-        store.change(action, {reservation.key: reservation.document()})
+        expired = {
+            each.key: None
+            for each in reservations_in(store.entries(KEY_PREFIX))
+            if each.until <= action.at
+        }
+        store.change(action, {**expired, reservation.key: reservation.document()})
 
 
 def _release(platform: str, name: str, settings: Settings, output_format: str) -> int:

@@ -158,6 +158,7 @@ class ControllerFactory:
             self._source.clock,
             settings.controller,
             self._cancellation,
+            platform=self._source.platform.name,
         )
 
     def _execution_context(self, decision_source: DecisionSource) -> ExecutionContext:

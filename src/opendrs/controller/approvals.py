@@ -60,16 +60,20 @@ class PlanApprovals:
         clock: The time.
         settings: The configured modes.
         cancellation: Stop requests to this process.
+        platform: Name of the platform, for the commands that messages suggest.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the stores, and where plans run
         self,
         plans: PlanStore,
         store: Store,
         clock: Clock,
         settings: ControllerSettings,
         cancellation: CancellationToken,
+        *,
+        platform: str,
     ) -> None:
+        self._platform = platform
         self._plans = plans
         self._store = store
         self._clock = clock
@@ -197,7 +201,8 @@ class PlanApprovals:
         log_event(
             LogEventCode.PLAN_PROPOSED,
             f"plan {plan.id}: {format_count(len(plan.steps), 'step')} for approval "
-            f"until {plan.expires_at:%H:%M:%S} UTC: opendrs approve PLATFORM {plan.id}",
+            f"until {plan.expires_at:%H:%M:%S} UTC: opendrs approve {self._platform} "
+            f"{plan.id}",
             plan=plan.id,
             run=plan.run,
             expires_at=plan.expires_at.isoformat(),

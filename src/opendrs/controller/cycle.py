@@ -303,9 +303,12 @@ def _decide(
     snapshot = enrich_snapshot(
         observed, source.policy, execution.store, execution.protection
     )
-    CircuitBreaker(execution.store, execution.protection, execution.limits).update(
-        execution.clock.now(), observed
-    )
+    CircuitBreaker(
+        execution.store,
+        execution.protection,
+        execution.limits,
+        execution.platform.name,
+    ).update(execution.clock.now(), observed)
     evaluation = source.evaluate(snapshot)
     policy = evaluation.policy or source.policy
     decided_at = execution.clock.now()

@@ -22,6 +22,7 @@ from opendrs.controller.protection import (
     load_before,
     stand_back,
 )
+from opendrs.controller.reservations import add_reservations
 from opendrs.controller.step_groups import (
     GroupSteps,
     StepGroup,
@@ -125,9 +126,7 @@ class _PlanExecution:
             context.store, context.limits, context.clock.now()
         )
         self._power_failures = find_power_failures(context.store, context.clock.now())
-        self._protection = ExecutionProtection(
-            context.store, context.protection, context.limits, context.clock.now()
-        )
+        self._protection = ExecutionProtection(context)
 
     def run(self) -> ExecutionReport:
         """Run until every step has an outcome, or is left open by a stop."""
@@ -211,8 +210,9 @@ class _PlanExecution:
         counted = self._open_migrations.add_to(snapshot)
         drained = with_drained_nodes(counted, self._context.store)
         reliable = exclude_nodes(drained, self._power_failures)
+        reserved = add_reservations(reliable, self._context.store)
         return stand_back(
-            add_recent_actions(reliable, self._recent_actions), self._context.protection
+            add_recent_actions(reserved, self._recent_actions), self._context.protection
         )
 
     def _process_ready(self, snapshot: Snapshot) -> None:

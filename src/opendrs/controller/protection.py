@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from opendrs.controller.events import LogEventCode, log_event
+from opendrs.controller.execution_context import ExecutionContext
 from opendrs.guard import Rejection, RejectionReason, check_budgets
 from opendrs.model import (
     Limits,
@@ -100,13 +101,17 @@ class CircuitBreaker:
         store: Contains the steps, and the state of the breaker.
         protection: Number of failures, and their window.
         limits: Contains the timeout of migrations.
+        platform: Name of the platform, for the command that resets the breaker.
 
     Source:
         Nygard, Release It!, second edition, section "Circuit Breaker".
     """
 
-    def __init__(self, store: Store, protection: Protection, limits: Limits) -> None:
+    def __init__(
+        self, store: Store, protection: Protection, limits: Limits, platform: str
+    ) -> None:
         self._store = store
+        self._platform = platform
         self._protection = protection
         self._limits = limits
 
@@ -148,7 +153,7 @@ class CircuitBreaker:
         log_event(
             LogEventCode.BREAKER_OPENED,
             f"circuit breaker opened: {detail}; plans need approval until: opendrs "
-            "breaker --reset",
+            f"breaker {self._platform} --reset",
             level=logging.ERROR,
             failures=count,
         )
@@ -197,21 +202,19 @@ class ExecutionProtection:
     """Protection during the execution of one plan.
 
     Args:
-        store: Contains the steps.
-        protection: Settings of the protection.
-        limits: Limits of the operator.
-        now: Time of the start of the execution.
+        context: Dependencies of the execution.
 
     Raises:
         StoreError: The store cannot be read.
     """
 
-    def __init__(
-        self, store: Store, protection: Protection, limits: Limits, now: datetime
-    ) -> None:
-        self._protection = protection
-        self._limits = limits
-        self._breaker = CircuitBreaker(store, protection, limits)
+    def __init__(self, context: ExecutionContext) -> None:
+        store, now = context.store, context.clock.now()
+        self._protection = protection = context.protection
+        self._limits = context.limits
+        self._breaker = CircuitBreaker(
+            store, protection, context.limits, context.platform.name
+        )
         self._opened = ""
         since = now - timedelta(seconds=protection.longest_window)
         self._past = list(past_migrations(store.recent(since)))

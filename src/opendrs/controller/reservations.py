@@ -97,7 +97,17 @@ def load_reservations(store: Store) -> tuple[Reservation, ...]:
     Raises:
         StoreError: The store cannot be read, or a reservation is damaged.
     """
-    entries = store.load_all(KEY_PREFIX)
+    return reservations_in(store.load_all(KEY_PREFIX))
+
+
+def reservations_in(
+    entries: Mapping[str, Mapping[str, object]],
+) -> tuple[Reservation, ...]:
+    """Return the reservations in *entries* of a store, in order of name.
+
+    Raises:
+        StoreError: A reservation is damaged.
+    """
     return tuple(_decode(key, entries[key]) for key in sorted(entries))
 
 

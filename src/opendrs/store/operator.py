@@ -56,6 +56,10 @@ class OperatorStore:
                 row = {"key": key, "value": value_as_text(value)}
                 connection.execute(statement, row)
 
+    def entries(self, prefix: str) -> Mapping[str, Mapping[str, object]]:
+        """Return the values saved under keys that begin with *prefix*, by key."""
+        return self._store.load_all(prefix)
+
     def actions(self, since: datetime | None = None) -> tuple[OperatorAction, ...]:
         """Return the actions at or after *since*, oldest first; None for all."""
         query = select(OPERATOR_ACTIONS).order_by(OPERATOR_ACTIONS.c.id)

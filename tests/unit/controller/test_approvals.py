@@ -64,6 +64,7 @@ class AdvisedController:
             simulation.clock,
             self.settings,
             simulation.cancellation,
+            platform="lab",
         )
         self.controller = Controller(
             LoopSettings(

@@ -19,13 +19,16 @@ from opendrs.controller.consent import ConsentApproval
 from opendrs.controller.cycle import PolicyDecisionSource
 from opendrs.controller.event_log import CycleLogger
 from opendrs.controller.protection import BREAKER_KEY
+from opendrs.controller.reservations import Reservation
 from opendrs.model import (
+    GIB,
     Limits,
     LiveMigration,
     MigrationBudget,
     NodeId,
     Plan,
     Protection,
+    Resources,
 )
 from opendrs.policies import Balance
 from opendrs.ports import Outcome, StepRecord
@@ -77,6 +80,21 @@ def test_breaker_stops_the_rest_of_a_plan() -> None:
 
     assert found == [Outcome.ABORTED, Outcome.ABORTED, REJECTED, REJECTED]
     assert simulation.store.load(BREAKER_KEY) is not None
+
+
+def test_guard_counts_reservations() -> None:
+    simulation = four_guests()
+    reservation = Reservation(
+        name="web",
+        limit=Resources(1.0, 75 * GIB),
+        nodes=(NodeId("b"),),
+        until=NOON + timedelta(minutes=30),
+    )
+    simulation.store.save(reservation.key, reservation.document())
+
+    assert executed(simulation, Protection()) == [DONE, REJECTED, REJECTED, REJECTED]
+    simulation.clock.sleep(1800)
+    assert executed(simulation, Protection(), "later")[1:] == [DONE, DONE, DONE]
 
 
 def test_load_before_each_migration_is_recorded() -> None:

@@ -55,7 +55,7 @@ def store_with(*records: StepRecord) -> MemoryStore:
 
 
 def breaker(store: MemoryStore) -> CircuitBreaker:
-    return CircuitBreaker(store, PROTECTION, LIMITS)
+    return CircuitBreaker(store, PROTECTION, LIMITS, "lab")
 
 
 def test_breaker_opens_after_failures_and_stays_open() -> None:

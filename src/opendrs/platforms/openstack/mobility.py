@@ -35,7 +35,9 @@ def lock_of(server: Server, *, is_followed: bool) -> str | None:
 
 def live_blockers(server: Server) -> Iterator[str]:
     """Yield the reasons why Nova cannot migrate a running server live."""
-    if server.vm_state not in ("active", "paused", "stopped"):
+    if server.vm_state == "stopped":
+        yield "it is stopped, and Nova migrates only running servers live"
+    elif server.vm_state not in ("active", "paused"):
         yield f"vm_state is {server.vm_state}"
     extra_specs = {} if server.flavor is None else server.flavor.extra_specs
     for key, reason in _HOST_DEVICES.items():
