@@ -29,6 +29,9 @@ LISTED = {
     "apply",
     "run",
     "mode",
+    "plans",
+    "approve",
+    "what-if",
     "drill",
 }
 

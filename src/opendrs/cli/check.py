@@ -102,12 +102,12 @@ def command(  # noqa: PLR0913 - one for each option
     scenario file (simulate), a sweep file, a drill file, a configured platform, or
     demo. Besides errors in the file, check reports rules that contradict each other
     and, in a cluster, violated rules. For a configuration, it also reads the files
-    that are named there, and checks that the required libraries are installed and
-    that the nodes in rules exist.
+    that are named there, and checks that the required libraries are installed. If
+    the configuration lists the nodes of a platform, rules may name only these nodes.
 
-    An impossible value, such as 59 of 16 cores in use, is an error. An implausible
-    one, such as a node with 64 MiB, is a warning. So are secret and database files that
-    other users can read or change. Errors and warnings are printed on standard
+    An impossible value, such as 59 of 16 cores in use, is an error. An implausible one,
+    such as a node with 64 MiB, is a warning. Secret and database files that other users
+    can read or change also cause warnings. Errors and warnings are printed on standard
     error; with --format json they are listed as diagnostics.
 
     \b
@@ -117,7 +117,7 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs check lab --config opendrs.toml
       opendrs check opendrs.toml --online        connect to the platforms
 
-    Exit status: 0 no errors, also with warnings; 1 a contradiction, a violated
+    Exit status: 0 no errors, with or without warnings; 1 a contradiction, a violated
     strict rule, or a failed check of a platform; 2 an error in the file.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     try:

@@ -38,7 +38,7 @@ CHECK_FAILED = 1
     help="Configuration file to create or extend (default: opendrs.toml).",
 )
 def command(*, kind: str, name: str | None, output: Path) -> int:
-    """Ask for the settings of a platform, try them, and write them.
+    """Ask for the settings of a platform, check them, and write them.
 
     KIND is proxmox, incus, openstack, libvirt or command. Secrets are written to a
     separate file that only you can read. If a check of the settings fails, they are
@@ -46,10 +46,10 @@ def command(*, kind: str, name: str | None, output: Path) -> int:
 
     \b
       opendrs connect libvirt --name lab
-      opendrs plan lab                     then plan for the platform
+      opendrs plan lab                     afterwards: plan for the platform
 
-    Exit status: 0 connected, 1 a check failed, 2 invalid input, 3 no response from
-    a host whose certificate you are to confirm.
+    Exit status: 0 connected, 1 a check failed, 2 invalid input, 3 a host did not
+    respond when its certificate was read.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     name = name or kind
     if not is_platform_name(name):

@@ -47,25 +47,25 @@ SECTIONS = {
         "drain": "Move all guests off a node, and keep it empty.",
         "undrain": "Let a drained node receive guests again.",
         "place": "Rank the nodes for the start of a guest.",
-        "what-if": "Evaluate failures, new nodes, growth; tolerance and capacity.",
+        "what-if": "Evaluate failures, new nodes or growth; show the free capacity.",
         "drill": "Simulate node failures and the response of the HA manager.",
     },
     "Controller": {
-        "run": "Decide in cycles until stopped; by default, start nothing.",
+        "run": "Plan in cycles until stopped; by default, execute no plans.",
         "mode": "Show or set which plans the controller executes.",
-        "pause": "Let the controller start nothing for a time.",
+        "pause": "Pause the controller: no steps start for a time.",
         "resume": "End a pause.",
-        "plans": "Show the plans of the controller, and one plan in detail.",
+        "plans": "Show the plans of the controller, or one plan in detail.",
         "approve": "Approve a plan, or some of its steps.",
         "reject": "Reject a plan.",
         "cancel": "Cancel an approved or running plan.",
-        "status": "Show the controller of a platform, and its last cycle.",
+        "status": "Show whether a controller runs, and its last cycle.",
         "breaker": "Show or reset the circuit breaker of the controller.",
         "agent": "Run the agent of one host, which sends its load to the controller.",
     },
-    "Record": {
-        "history": "Show recorded cycles, plans and moves.",
-        "explain": "Explain a recorded decision, a plan, a move, a guest or a node.",
+    "Records": {
+        "history": "Show recorded cycles, plans and executed steps.",
+        "explain": "Explain a recorded decision about a plan, step, guest or node.",
         "replay": "Repeat recorded decisions and report differences.",
         "backtest": "Run policies over recorded load, and compare the results.",
         "store": "Back up the database of a platform.",
@@ -107,8 +107,8 @@ demo for a simulated cluster.
   opendrs drill lab --each-node     simulate the failure of each node
 
 \b
-Exit status: 0 done, 1 check failed, 2 invalid input, 3 a platform or the
-database failed.
+Exit status: 0 done, 1 a check failed or steps were not started, 2 invalid
+input, 3 a platform or the database failed.
 """
 
 

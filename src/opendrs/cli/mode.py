@@ -112,7 +112,7 @@ def pause(  # noqa: PLR0913 - one parameter for each option
     config: Path | None,
     output_format: str,
 ) -> int:
-    """Let the controller of PLATFORM start nothing for a time.
+    """Pause the controller of PLATFORM: no steps start for a time.
 
     It goes on to observe and decide. Steps that run finish; the remaining steps of
     their plan are skipped, and the plan is cancelled. Approved plans wait. The pause

@@ -70,18 +70,21 @@ def command(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Plan migrations and show the reason of each. Changes nothing.
 
-    Prints a summary first: the cost of the plan, and the highest loads, the imbalance
-    and the violations of strict rules before and after. Imbalance (CV) is the
-    coefficient of variation of the node loads: their standard deviation divided by
-    their mean; 0 is balanced. The load of a node is the mean of its CPU and memory
-    load. If strict rules are violated, they are repaired first, and the policy decides
-    in a later cycle; --set repair_first=false plans without that. If rules remain
-    violated, a command that repairs them follows.
+    Prints a summary first. It contains the cost of the plan and, before and after the
+    plan, the highest loads, the imbalance and the number of violated strict rules.
+    Imbalance (CV) is the coefficient of variation of the node loads: their standard
+    deviation divided by their mean; 0 is balanced. The load of a node is the mean of
+    its CPU and memory load.
 
-    Below are the steps in a safe order with their reasons, the load of each node
-    before and after, the skipped guests with the reason, and the assumptions of the
-    estimated duration. The bandwidth is that of [limits] in the configuration file,
-    otherwise 1 Gbit/s.
+    If strict rules are violated, the plan only repairs them, and the policy decides in
+    the next plan; --set repair_first=false omits the repair. If strict rules would
+    remain violated after the plan, the summary names them, and the command that repairs
+    them if there is one.
+
+    The steps follow in a safe order with their reasons. Then come the load of each node
+    before and after the plan, the skipped guests with the reason, and the assumptions
+    of the estimated duration. The bandwidth is that of [limits] in the configuration
+    file, otherwise 1 Gbit/s.
 
     If there are more than ten steps, the ten most valuable are shown: those that
     repair violated strict rules, then those that reduce the load of their source

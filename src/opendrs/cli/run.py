@@ -39,12 +39,12 @@ def command(
 
     In each cycle ([controller] interval, default 300 seconds) the controller
     observes the cluster and decides with the policy. What it does with the plan
-    depends on the mode: observe (the default) starts nothing, advise waits until
-    opendrs approve, automatic executes it. opendrs mode shows and changes the mode,
-    opendrs pause stops all starts for a time.
+    depends on the mode: observe (the default) only records it, advise executes it
+    after opendrs approve, automatic executes it at once. opendrs mode shows and changes
+    the mode. After opendrs pause, no steps start for a time.
 
     With the section [api] it also accepts requests of host agents (opendrs agent) to
-    relieve or drain their hosts, and makes one plan for all of them.
+    relieve or drain their hosts, and makes one plan for all requests.
 
     It logs to standard error, one line for each event. The line of a started step
     contains its reason. Violated strict rules and the reason for an empty plan are
@@ -57,10 +57,10 @@ def command(
     second signal aborts them. After a crash, the next run first determines the
     outcome of the steps that were in progress.
 
-    On SIGHUP, the configuration is read again between two cycles. It is used as a
-    whole, or rejected as a whole with all problems in the log. [store], [api],
-    [metrics], [[notifications]] and the platform need a restart. In a terminal,
-    SIGHUP stops.
+    On SIGHUP, the configuration is read again between two cycles. If it has an
+    error, all of it is rejected, and the errors are logged. Changes of [store], [api],
+    [metrics], [[notifications]] and the platform require a restart; until then, such a
+    configuration is rejected, too. In a terminal, SIGHUP stops the controller instead.
 
     Several controllers can use one PostgreSQL database ([store] url): one is active,
     the others wait and take over when it ends or stops responding.
@@ -69,7 +69,7 @@ def command(
       opendrs run /etc/opendrs/opendrs.toml
       opendrs run opendrs.toml --platform lab --format json
       opendrs run opendrs.toml --once            one cycle, for cron
-      opendrs mode lab automatic                 let it execute its plans
+      opendrs mode lab automatic                 let the controller execute its plans
 
     Exit status: 0 stopped; 2 invalid input; 3 the platform denied permission, or
     the database cannot be written. With --once: the exit status of apply (0 done, 1

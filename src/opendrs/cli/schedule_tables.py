@@ -71,7 +71,8 @@ def _assumptions(schedule: Schedule) -> Iterator[str]:
         gigabits = schedule.bandwidth * 8 / 1e9
         yield f"bandwidth {gigabits:g} Gbit/s per link ([limits] sets none)"
     explanations = {
-        Certainty.AT_LEAST: "dirty rate 0 for {} (not measured; may take longer)",
+        Certainty.AT_LEAST: "dirty rate 0 for {} (not measured; if higher, the plan "
+        "takes longer)",
         Certainty.UNKNOWN: "0 s for {} (duration unknown)",
     }
     for certainty, explanation in explanations.items():
