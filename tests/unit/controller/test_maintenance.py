@@ -158,9 +158,7 @@ def test_nothing_is_reserved_on_a_drained_node() -> None:
 
 
 def test_return_breaks_no_rule_against_undoing() -> None:
-    simulation = SimulatedCluster(
-        cluster({"n1": 0.0, "n2": 0.4}, {"a": ("n2", 0.1)})
-    )
+    simulation = SimulatedCluster(cluster({"n1": 0.0, "n2": 0.4}, {"a": ("n2", 0.1)}))
     simulation.store = store = store_with()
     now = simulation.clock.now()
     since, requested = now - timedelta(hours=1), now - timedelta(minutes=1)
