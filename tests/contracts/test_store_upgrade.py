@@ -15,9 +15,10 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import Engine, create_engine, make_url, select, text
 
+from opendrs.errors import LeaseLostError
 from opendrs.model import GuestId, LiveMigration, NodeId, PowerOn
 from opendrs.ports import CycleRecord
-from opendrs.store import PostgresqlStore, SqliteStore
+from opendrs.store import Access, PostgresqlStore, SqliteStore
 from opendrs.store.tables import CYCLES, METADATA, STEPS
 from support.builders import NOON
 
@@ -105,3 +106,25 @@ def test_first_revision_is_upgraded_with_data(
             CycleRecord(run="new", decided_at=NOON.astimezone(UTC), document=DOCUMENT)
         )
         assert len(list(store.cycles())) == 3
+
+
+@pytest.mark.parametrize("access", [Access.OPERATE, Access.CONTROL])
+def test_tables_in_use_are_not_upgraded(postgresql_url: str, access: Access) -> None:
+    address = make_url(postgresql_url).set(drivername="postgresql+psycopg")
+    engine = create_engine(address)
+    create_revision(engine, "0001")
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO leases (name, holder, token, expires_at) "
+                "VALUES ('lab', 'host:7:x', 1, clock_timestamp() + interval '1 hour')"
+            )
+        )
+
+    with pytest.raises(LeaseLostError, match="process 7 on host"):
+        PostgresqlStore(postgresql_url, "lab", access=access).__enter__()
+
+    with engine.begin() as connection:
+        found = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    engine.dispose()
+    assert found == "0001"

@@ -41,9 +41,11 @@ def preview_drain(
         PlatformError: The cluster cannot be observed.
         StoreError: The store cannot be read.
     """
-    snapshot = enrich_from_store(observe(source), policy, source, settings)
-    require_drainable(node, snapshot)
-    drained = in_maintenance(snapshot, node)
+    observed = observe(source)
+    require_drainable(node, observed)
+    # First, as in a cycle: nothing is reserved on a drained node.
+    drained = in_maintenance(observed, node)
+    drained = enrich_from_store(drained, policy, source, settings)
     decision = Drain(limits=maintenance_limits(policy.limits)).decide(drained, None)
     return DrainPreview(node, drained, decision)
 

@@ -42,6 +42,8 @@ from opendrs.model import Snapshot
 from opendrs.planning import estimate_schedule
 from opendrs.platforms.snapshot_file import SnapshotFilePlatform
 from opendrs.policies import Decision, DecisionReason, Policy, decide
+from opendrs.policies.optimize import Repair
+from opendrs.rules import without_undo_rules
 
 
 @click.command(name="plan")
@@ -109,6 +111,8 @@ def command(  # noqa: PLR0913 - one for each option
     cluster = open_source(source, settings, at=at)
     snapshot = enrich_from_store(observe(cluster), chosen, cluster, settings)
     decision = _decide(chosen, snapshot, time_limit)
+    if decision.repair_first or isinstance(chosen, Repair):
+        snapshot = without_undo_rules(snapshot)  # they did not apply
     plan_schedule = estimate_schedule(decision.plan, snapshot, chosen.limits)
     repair = repair_command(["plan", source], config, settings)
     rules = rule_report(snapshot, decision.plan, chosen, repair)

@@ -166,13 +166,30 @@ def _drain(task: RollingTask, state: RollingUpdate, lock: int) -> None:
     start_drain(maintenance.source, task.settings, node, COMMAND)
     preview = preview_drain(maintenance.source, task.settings, maintenance.policy, node)
     if run_maintenance(maintenance) is None:
-        if blocker := drain_blocker(maintenance.source, task.settings):
-            raise RollingStoppedError(blocker)
         expected = frozenset(preview.remaining)
-        wait_until(maintenance, node, lambda now: guests_on(now, {node}) <= expected)
+
+        def is_drained(now: Snapshot) -> bool:
+            if guests_on(now, {node}) <= expected:
+                return True
+            _require_active(task)
+            return False
+
+        wait_until(maintenance, node, is_drained)
     left = guests_on(observe(maintenance.source), {node})
     if left:
         raise RollingStoppedError(f"not empty: {format_list(sorted(left))}")
+
+
+def _require_active(task: RollingTask) -> None:
+    """Check that the controller starts drains by itself, also while it is waited for.
+
+    After too many failed steps it does not: the circuit breaker is open.
+
+    Raises:
+        RollingStoppedError: It does not.
+    """
+    if blocker := drain_blocker(task.maintenance.source, task.settings):
+        raise RollingStoppedError(blocker)
 
 
 def _run_hook(task: RollingTask, state: RollingUpdate, lock: int) -> None:
@@ -229,6 +246,7 @@ def _return(task: RollingTask, state: RollingUpdate, lock: int) -> None:
     result = run_maintenance(maintenance)
     if result is None:
         while not _has_returned(task, node):
+            _require_active(task)
             maintenance.source.clock.sleep(POLL_INTERVAL)
         return
     failed = [

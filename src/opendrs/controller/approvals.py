@@ -32,6 +32,7 @@ from opendrs.model import (
     format_count,
     plan_as_text,
 )
+from opendrs.policies import DecisionReason
 from opendrs.ports import (
     Clock,
     Outcome,
@@ -49,6 +50,15 @@ _ID_LENGTH = 5
 _LEVELS = {PlanState.FAILED: logging.WARNING, PlanState.RUNNING: logging.DEBUG}
 _OPEN = (PlanState.PROPOSED, PlanState.APPROVED)
 _DECLINED = (PlanState.REJECTED, PlanState.CANCELLED)
+_UNDECIDED = frozenset(
+    {
+        DecisionReason.CLUSTER_SETTLING,
+        DecisionReason.HOLD_NOT_REACHED,
+        DecisionReason.INTERVAL_NOT_ELAPSED,
+        DecisionReason.METRICS_MISSING,
+        DecisionReason.MIGRATION_IN_PROGRESS,
+    }
+)
 
 
 class PlanApprovals:
@@ -110,7 +120,7 @@ class PlanApprovals:
         steps = decision.plan.steps
         self._report_mode(self._mode(decided.policy.name, ""))
         mode = self._mode(decided.policy.name, decision.reason.value)
-        waiting = self._supersede(steps, decided.run)
+        waiting = self._supersede(steps, decided)
         if not steps or mode.mode is Mode.OBSERVE:
             return None
         if mode.mode is Mode.AUTOMATIC:
@@ -172,9 +182,14 @@ class PlanApprovals:
                 return named
             attempt += 1
 
-    def _supersede(self, steps: Sequence[Step], run: str) -> bool:
-        """Supersede proposed plans with other steps; return True if one remains."""
-        remains = False
+    def _supersede(self, steps: Sequence[Step], decided: RecordedDecision) -> bool:
+        """Supersede proposed plans with other steps; return True if one remains.
+
+        A policy that waits does not judge the proposed plan: nothing replaces it then.
+        """
+        if not steps and decided.decision.reason in _UNDECIDED:
+            return True
+        remains, run = False, decided.run
         for plan in self._plans.plans([PlanState.PROPOSED]):
             if _are_same(plan.steps, steps):
                 remains = True

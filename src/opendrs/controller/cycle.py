@@ -35,8 +35,10 @@ from opendrs.controller.reservations import add_reservations
 from opendrs.controller.serialization import cycle_record
 from opendrs.model import DEFAULT_PROTECTION, Protection, Snapshot
 from opendrs.optimizer import Portion
-from opendrs.policies import Decision, Policy, decide
+from opendrs.policies import Decision, Drain, Policy, Return, decide
+from opendrs.policies.optimize import Optimize, Repair
 from opendrs.ports import Platform, StepRecord, Store
+from opendrs.rules import without_undo_rules
 
 MemoryT = TypeVar("MemoryT")
 
@@ -61,10 +63,12 @@ def enrich_snapshot(
     """
     recent = recent_actions(store, policy.limits, snapshot.taken_at)
     counted = add_open_migrations(fill_known_nodes(snapshot, store), store)
-    counted = add_reservations(counted, store)
-    reliable = exclude_failed_power_nodes(counted, store)
-    complete = add_recent_actions(with_drained_nodes(reliable, store), recent)
-    return protect(complete, store, protection)
+    # Drained nodes first: nothing is reserved on them.
+    drained = add_reservations(with_drained_nodes(counted, store), store)
+    reliable = exclude_failed_power_nodes(drained, store)
+    complete = add_recent_actions(reliable, recent)
+    repairs = isinstance(policy, Optimize)
+    return protect(complete, store, protection, repairs=repairs)
 
 
 def forget_ended_migrations(
@@ -311,6 +315,8 @@ def _decide(
     ).update(execution.clock.now(), observed)
     evaluation = source.evaluate(snapshot)
     policy = evaluation.policy or source.policy
+    if isinstance(policy, Drain | Return | Repair) or evaluation.decision.repair_first:
+        snapshot = without_undo_rules(snapshot)  # they did not apply
     decided_at = execution.clock.now()
     decided = RecordedDecision(
         run=f"{context.command} {decided_at:%Y-%m-%dT%H:%M:%S.%fZ} {uuid4().hex[:8]}",

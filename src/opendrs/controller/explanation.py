@@ -85,13 +85,18 @@ def _decision_details(decision: Mapping[str, Any]) -> Iterator[str]:
     yield f"policy: {decision['policy']}"
     for name, before in decision["before"].items():
         after = decision["after"].get(name, before)
-        yield f"{name}: {before:.4g} now, {after:.4g} after"
+        yield f"{name}: {_figure(before)} now, {_figure(after)} after"
     changed = decision.get("violations", {"before": [], "after": []})
     yield f"violated rules: {len(changed['before'])} now, {len(changed['after'])} after"
     for group in decision["skipped"]:
         count = format_count(len(group["guests"]), "guest")
         yield f"skipped: {group['reason']}: {count}"
     yield from decision["notes"]
+
+
+def _figure(value: float | None) -> str:
+    """Return a recorded metric; None was not finite."""
+    return "unknown" if value is None else f"{value:.4g}"
 
 
 def _explain_step(decision: Mapping[str, Any], step: Mapping[str, Any]) -> Explanation:
@@ -210,7 +215,7 @@ def _explain_node(document: Mapping[str, Any], name: str) -> Explanation:
 def _node_details(document: Mapping[str, Any], name: str) -> Iterator[str]:
     decision = document["decision"]
     node = document["snapshot"]["nodes"][name]
-    usage, capacity = node.get("usage", {}), node["capacity"]
+    usage, capacity = node.get("usage", {}), node.get("capacity", {})
     for resource in ("cpu", "memory"):
         if resource in usage and capacity.get(resource):
             yield f"{resource}: {usage[resource] / capacity[resource]:.0%} used"

@@ -34,17 +34,27 @@ SETTLE_TIME = timedelta(minutes=1)  # until a snapshot shows where a guest arriv
 _NEVER_STARTED = frozenset({Outcome.REJECTED, Outcome.SKIPPED})
 
 
-def protect(snapshot: Snapshot, store: Store, protection: Protection) -> Snapshot:
+def protect(
+    snapshot: Snapshot, store: Store, protection: Protection, *, repairs: bool = False
+) -> Snapshot:
     """Return *snapshot* with what protects the cluster from its own policy.
 
     Nodes on which a job such as a backup runs are excluded: they receive no guests.
-    Unless a strict rule is violated, guests do not return to nodes they left.
+    Guests do not return to nodes they left; the policies `repair`, `drain` and `return`
+    ignore these rules.
+
+    Args:
+        snapshot: The cluster.
+        store: Contains the past migrations.
+        protection: The protection.
+        repairs: True for a policy that balances and repairs in one plan: while a strict
+            rule is violated, guests may return.
 
     Raises:
         StoreError: The store cannot be read.
     """
     snapshot = stand_back(snapshot, protection)
-    if any(violation.strict for violation in violations(snapshot)):
+    if repairs and any(violation.strict for violation in violations(snapshot)):
         return snapshot
     since = snapshot.taken_at - timedelta(seconds=protection.undo_horizon)
     done = [each for each in store.recent(since) if each.outcome is Outcome.DONE]

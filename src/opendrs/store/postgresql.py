@@ -10,7 +10,7 @@ from typing import Self
 
 from sqlalchemy import URL, Connection, Engine, create_engine, make_url, text
 
-from opendrs.errors import StoreError
+from opendrs.errors import LeaseLostError, StoreError
 from opendrs.store.cycle_records import DEFAULT_RETENTION, Retention
 from opendrs.store.database import Access, DatabaseStore
 from opendrs.store.lease import LeaseHolder
@@ -127,7 +127,18 @@ class PostgresqlStore(DatabaseStore):
     def _upgrade(self, engine: Engine) -> None:
         with engine.begin() as connection:
             connection.execute(_UPGRADE_LOCK)
-            upgrade_schema(connection, self._name)
+            upgrade_schema(
+                connection, self._name, lambda: self._require_no_holder(connection)
+            )
+
+    def _require_no_holder(self, connection: Connection) -> None:
+        """Check that no controller, which is of an earlier version, uses the tables."""
+        holder = row_lease_holder(connection, self._platform)
+        if holder is not None:
+            raise LeaseLostError(
+                f"{self._name}: process {holder.pid} on {holder.host} uses the tables "
+                "of an earlier version; they are upgraded when it has ended"
+            )
 
     def _readable(self, engine: Engine) -> Engine:
         """Return *engine*; an empty store if the database has no tables yet."""

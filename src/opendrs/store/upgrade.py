@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from sqlalchemy import Connection, inspect, text
 
@@ -26,12 +27,16 @@ def is_current(connection: Connection) -> bool:
     return _revision(connection) == REVISION
 
 
-def upgrade_schema(connection: Connection, name: str) -> None:
+def upgrade_schema(
+    connection: Connection, name: str, require_unused: Callable[[], None] = lambda: None
+) -> None:
     """Upgrade the tables to the current version, in the transaction of *connection*.
 
     Args:
         connection: A connection in a transaction.
         name: Name of the database for error messages.
+        require_unused: Function that raises an error if a process uses the tables;
+            called before those of an earlier version are changed.
 
     Raises:
         StoreError: A newer version wrote the database, or it is not a store.
@@ -48,6 +53,8 @@ def upgrade_schema(connection: Connection, name: str) -> None:
             f"{name}: written by a newer opendrs: expected at most version "
             f"{REVISION}, got version {revision}; update opendrs"
         )
+    if revision is not None:
+        require_unused()
     if revision is None and not is_blank(connection):
         former_versions.convert(connection, name, lambda: _migrate(connection, "0001"))
     _migrate(connection, REVISION)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tomli_w
 
+from opendrs.cli import rolling
 from opendrs.cli.platforms import PLATFORMS
 from opendrs.config.platform_kinds import PlatformKind
 from opendrs.controller import SystemClock
 from opendrs.model import GIB, GuestId, GuestState, Snapshot
 from opendrs.simulation import SimulatedPlatform, datacenter
+from opendrs.store import SqliteStore
 from support.builders import cluster
 from support.howto_pages import HowToPage
 from support.terminal import CommandResult, RunOpendrs
@@ -214,6 +217,19 @@ def test_rolling_stops_at_a_failed_hook_and_continues(
     assert free_lab.run(*words, "--hook", "true").status == 2  # another hook
     assert free_lab.document(*words)["done"] == ["n1", "n2", "n3"]
     assert (tmp_path / "order").read_text().split() == ["n1", "n2", "n2", "n3"]
+
+
+def test_rolling_stops_if_the_controller_stops_draining(
+    free_lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blockers = chain(["", ""], repeat("the circuit breaker is open"))
+    monkeypatch.setattr(rolling, "drain_blocker", lambda *_: next(blockers))
+    words = ("drain", "--for", "updates", "--yes", "--hook", "true")
+
+    with SqliteStore(tmp_path / "record.sqlite"):  # as a controller
+        stopped = free_lab.document(*words)
+
+    assert stopped["failure"] == "n1: drain: the circuit breaker is open"
 
 
 def test_rolling_starts_only_if_every_node_can_be_drained(

@@ -17,7 +17,7 @@ from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
 from opendrs.controller.modes import MODE_KEY, ModeChange
 from opendrs.controller.protection import BREAKER_KEY
 from opendrs.model import Action, Snapshot, StepId, time_as_text
-from opendrs.policies import Balance
+from opendrs.policies import AutoRebalance, Balance, Policy
 from opendrs.ports import (
     Outcome,
     PlanApproval,
@@ -35,6 +35,7 @@ LOPSIDED = cluster(
     nodes={"a": 0.8, "b": 0.0},
     guests={"one": ("a", 0.2), "two": ("a", 0.2), "three": ("a", 0.2)},
 )
+BALANCE = Balance(limits=SHORT_LIMITS)
 HOUR = 3600.0
 BREAKER_ENTRY = {"opened_at": time_as_text(NOON), "detail": "3 failed steps"}
 
@@ -46,12 +47,14 @@ class AdvisedController:
         self,
         store: SqliteStore,
         origin: Snapshot = LOPSIDED,
+        policy: Policy[Any] = BALANCE,
         **settings: Any,  # noqa: ANN401 - those of the controller
     ) -> None:
         self.simulation = SimulatedCluster(origin)
         self.simulation.store = self.store = store
         self.plans = DatabasePlanStore(store)
         self.settings = ControllerSettings(**settings)
+        self.policy = policy
         self.alive: Callable[[], None] = lambda: None
         self.restart()
 
@@ -74,7 +77,7 @@ class AdvisedController:
                 require_alive=self._require_alive,
             ),
             simulation.context(),
-            PolicyDecisionSource(Balance(limits=SHORT_LIMITS), self.store),
+            PolicyDecisionSource(self.policy, self.store),
             WakeupEvent(),
             self.approvals,
         )
@@ -244,6 +247,21 @@ def test_other_decision_supersedes_the_proposed_plan(store: SqliteStore) -> None
     advised.cycle()
 
     assert advised.states()[0] == "superseded"
+
+
+def test_policy_that_waits_does_not_supersede_the_proposed_plan(
+    store: SqliteStore,
+) -> None:
+    advised = AdvisedController(
+        store, policy=AutoRebalance(hold=2, limits=SHORT_LIMITS), mode=Mode.ADVISE
+    )
+    advised.cycle()
+    advised.cycle()
+    assert advised.states() == ["proposed"]
+
+    advised.cycle()  # the hold begins again
+
+    assert advised.states() == ["proposed"]
 
 
 def test_approved_step_that_no_longer_fits_fails_the_plan(store: SqliteStore) -> None:

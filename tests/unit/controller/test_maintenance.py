@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from opendrs.controller.cycle import PolicyDecisionSource
+from opendrs.controller import enrich_snapshot
+from opendrs.controller.consent import ConsentApproval
+from opendrs.controller.cycle import CycleContext, PolicyDecisionSource, run_cycle
 from opendrs.controller.drained_nodes import (
     DRAIN_PREFIX,
     DrainedNode,
@@ -16,19 +19,22 @@ from opendrs.controller.drained_nodes import (
     guest_returns,
     with_drained_nodes,
 )
+from opendrs.controller.event_log import CycleLogger
 from opendrs.controller.maintenance import (
     MaintenanceDecisionSource,
     MaintenanceWatch,
     return_memory,
 )
+from opendrs.controller.replay import replay
+from opendrs.controller.reservations import Reservation
 from opendrs.controller.rolling import RollingPhase, RollingUpdate, rolling_update
 from opendrs.errors import StoreError
-from opendrs.model import NodeId, NodeState, StepId
+from opendrs.model import GIB, NodeId, NodeState, Resources, StepId
 from opendrs.policies import Balance
 from opendrs.ports import Outcome, StepRecord
 from opendrs.store import MemoryStore
 from support.builders import NOON, cluster
-from support.simulated_cluster import migration
+from support.simulated_cluster import SHORT_LIMITS, SimulatedCluster, migration
 
 N1 = NodeId("n1")
 DRAIN = DrainedNode(node=N1, since=NOON, user="ada", because="disk")
@@ -136,6 +142,52 @@ def test_return_without_a_guest_is_finished() -> None:
 
     (request,) = guest_returns(store)
     assert request.finished
+
+
+def test_nothing_is_reserved_on_a_drained_node() -> None:
+    store = store_with(DRAIN)
+    until = NOON + timedelta(hours=1)
+    reservation = Reservation(
+        name="new", limit=Resources(1.0, GIB), nodes=(N1,), until=until
+    )
+    store.save(reservation.key, reservation.document())
+
+    found = enrich_snapshot(cluster({"n1": 0.0, "n2": 0.1}, {}), Balance(), store)
+
+    assert found.guests == {}
+
+
+def test_return_breaks_no_rule_against_undoing() -> None:
+    simulation = SimulatedCluster(cluster({"n1": 0.0, "n2": 0.4}, {"a": ("n2", 0.1)}))
+    simulation.store = store = store_with()
+    now = simulation.clock.now()
+    since, requested = now - timedelta(hours=1), now - timedelta(minutes=1)
+    request = GuestReturn(node=N1, since=since, requested_at=requested)
+    store.save(request.key, request.entry)
+    drained = record(0, "drain", "a", "n1", "n2", outcome=Outcome.DONE)
+    at = now - timedelta(minutes=2)
+    store.write(replace(drained, intended_at=at, ended_at=at))
+    context = simulation.context()
+
+    result = run_cycle(
+        CycleContext(
+            command="undrain",
+            execution=context,
+            observe=simulation.simulated_platform.observe,
+            decision_source=MaintenanceDecisionSource(
+                None, Balance(limits=SHORT_LIMITS), store
+            ),
+            approval=ConsentApproval(lambda _: False),
+            observer=CycleLogger(context.observer),
+        )
+    )
+
+    assert result.decided is not None
+    assert len(result.decided.decision.plan.steps) == 1
+    (cycle,) = store.cycles()
+    decision: Any = cycle.document["decision"]
+    assert decision["violations"] == {"before": [], "after": []}
+    assert replay(cycle).is_same
 
 
 def test_watch_notifies_of_new_requests_only() -> None:

@@ -17,12 +17,14 @@ from opendrs.model import (
     Limits,
     LiveMigration,
     MigrationBudget,
+    NodeAffinity,
     NodeId,
     NodeState,
     Protection,
     StepId,
     time_as_text,
 )
+from opendrs.policies.optimize import Repair
 from opendrs.ports import Outcome, StepRecord, TaskId
 from opendrs.store import MemoryStore
 from support.builders import NOON, cluster, guest_ids
@@ -133,6 +135,29 @@ def test_node_with_backup_receives_no_guests() -> None:
 
     assert found.nodes[B].state is NodeState.EXCLUDED
     assert found.nodes[A].state is NodeState.ONLINE
+
+
+def test_rule_that_cannot_be_repaired_allows_no_return() -> None:
+    (one,) = guest_ids("g1")
+    snapshot = cluster({"a": 0.1, "b": 0.5}, {"g1": ("b", 0.1)})
+    impossible = NodeAffinity(guests=frozenset({one}), nodes={NodeId("c"): 0})
+    store = store_with(record(1, Outcome.DONE))
+
+    found = protect(replace(snapshot, rules=(impossible,)), store, PROTECTION)
+
+    assert [rule.origin for rule in found.rules] == ["", "undo horizon"]
+
+
+def test_repair_may_return_a_guest() -> None:
+    (one,) = guest_ids("g1")
+    snapshot = cluster({"a": 0.1, "b": 0.5}, {"g1": ("b", 0.1)})
+    home = NodeAffinity(guests=frozenset({one}), nodes={A: 0})
+    store = store_with(record(1, Outcome.DONE))
+
+    found = protect(replace(snapshot, rules=(home,)), store, PROTECTION)
+
+    assert len(found.rules) == 2
+    assert len(Repair().decide(found, None).plan.steps) == 1
 
 
 def test_budget_of_no_amount_is_invalid() -> None:

@@ -55,7 +55,12 @@ from opendrs.policies.optimize.movable_groups import movable_groups
 from opendrs.policies.optimize.objective import Goal, encode_problem, repair_objective
 from opendrs.policies.optimize.policy import SEARCH_ROUNDS, best_plan
 from opendrs.policies.preconditions import cluster_notes, unmet_precondition
-from opendrs.rules import compile_rules, violations, with_drain_rule
+from opendrs.rules import (
+    compile_rules,
+    violations,
+    with_drain_rule,
+    without_undo_rules,
+)
 
 ITERATIONS_PER_GROUP = 100  # moves that are evaluated per move group
 MIN_ITERATIONS = 500_000  # and at least
@@ -99,8 +104,12 @@ class Repair:
         """Return None: decisions do not depend on earlier ones."""
 
     def decide(self, snapshot: Snapshot, memory: None) -> Decision[None]:
-        """Return the plan that repairs most rules, with the fewest migrations."""
+        """Return the plan that repairs most rules, with the fewest migrations.
+
+        For that, a guest may return to a node that it left recently.
+        """
         del memory
+        snapshot = without_undo_rules(snapshot)
         unmet = unmet_precondition(snapshot, self.load_model)
         if not any(each.strict for each in violations(snapshot)):
             figures = {} if unmet else self._measure(snapshot).figures
