@@ -139,7 +139,7 @@ def start(tmp_path: Path, external: ExternalCluster) -> Iterator[Start]:
 def document(**tables: Any) -> dict[str, Any]:  # noqa: ANN401
     return {
         "platform": {"away": {"kind": "external", "address": "cluster"}},
-        "controller": {"interval": 1.0},
+        "controller": {"interval": 1.0, "mode": "automatic"},
         "limits": {"cooldown": 600.0},
         "store": {"path": "record.sqlite"},
         "metrics": {"listen": "127.0.0.1:0"},
@@ -289,7 +289,7 @@ def test_reload_uses_new_configuration(start: Start) -> None:
     running = start(controller={"interval": 25.0}, metrics={"listen": ADDRESS})
     running.wait_for("plan-executed")
     rules = [{"kind": "anti-affinity", "guests": ["vm1", "vm2"], "name": "apart"}]
-    changes = {"controller": {"interval": 0.5}, "rules": rules}
+    changes = {"controller": {"interval": 0.5, "mode": "automatic"}, "rules": rules}
     changes |= {"policy": {"name": "auto-rebalance", "auto-rebalance": {"hold": 2}}}
     running.write(document(**changes, metrics={"listen": ADDRESS}))
 
@@ -314,15 +314,20 @@ def test_reload_uses_new_configuration(start: Start) -> None:
             {"rules": [{"kind": "pin", "guests": ["vm1", "absent"]}]},
             ['rules[0].guests: unknown guest "absent"'],
         ),
-        ({"controller": {"interval": 31}}, ["at most half of WatchdogSec"]),
+        (
+            {"controller": {"interval": 31, "mode": "automatic"}},
+            ["at most half of WatchdogSec"],
+        ),
     ],
 )
 def test_reload_of_invalid_configuration_changes_nothing(
     start: Start, changes: dict[str, Any], problems: list[str]
 ) -> None:
-    running = start(controller={"interval": 0.5})
+    running = start(controller={"interval": 0.5, "mode": "automatic"})
     running.wait_for("plan-executed")
-    running.write(document(**{"controller": {"interval": 0.5}, **changes}))
+    running.write(
+        document(**{"controller": {"interval": 0.5, "mode": "automatic"}, **changes})
+    )
 
     (rejected,) = rows(running, "configuration-rejected")
 
