@@ -26,7 +26,7 @@ from opendrs.model import (
 from opendrs.policies import BUILT_IN_POLICIES, AutoRebalance, Balance, Policy
 from opendrs.policies.consolidation import Consolidate
 from opendrs.policies.consolidation.settings import DetectorKind
-from opendrs.policies.optimize import Optimize
+from opendrs.policies.optimize import Optimize, Repair
 from opendrs.policies.pressure import PressureRelief
 from opendrs.policies.threshold_rebalance import IncusVersion, ThresholdRebalance
 from opendrs.ports import Outcome
@@ -51,6 +51,7 @@ SENSITIVE_POLICIES: Mapping[str, Policy[Any]] = {
     "optimize": Optimize(
         budget="unlimited", min_improvement=0.0, iterations_per_group=10, limits=LIMITS
     ),
+    "repair": Repair(limits=LIMITS),
     "pressure": PressureRelief(
         interval=0.0,
         settle_time=0.0,

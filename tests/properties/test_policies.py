@@ -24,7 +24,7 @@ from opendrs.policies import (
 )
 from opendrs.policies.consolidation import Consolidate
 from opendrs.policies.load_metrics import SelectionMethod
-from opendrs.policies.optimize import Optimize
+from opendrs.policies.optimize import Optimize, Repair
 from opendrs.policies.optimize.objective import Goal
 from opendrs.policies.pressure import PressureRelief
 from opendrs.policies.threshold_rebalance import IncusVersion, ThresholdRebalance
@@ -255,6 +255,7 @@ def test_policies_are_found_by_name() -> None:
         "consolidate": Consolidate,
         "optimize": Optimize,
         "pressure": PressureRelief,
+        "repair": Repair,
         "threshold-rebalance": ThresholdRebalance,
     }
 
@@ -286,7 +287,11 @@ def test_the_drawn_clusters_meet_every_outcome() -> None:
     others = {
         *(
             DecisionReason.ALREADY_CONSOLIDATED,
+            DecisionReason.DRAINS_NODES,
+            DecisionReason.NODES_EMPTY,
             DecisionReason.RELIEVES_OVERLOAD,
+            DecisionReason.RETURNS_GUESTS,
+            DecisionReason.RULES_HOLD,
             DecisionReason.SAVES_POWER,
         ),
         *(DecisionReason.INTERVAL_NOT_ELAPSED, DecisionReason.CLUSTER_SETTLING),

@@ -18,7 +18,7 @@ from opendrs.controller.history import RecentActions
 from opendrs.controller.in_flight import OpenMigrations
 from opendrs.controller.plan_progress import PlanProgress
 from opendrs.controller.task_tracker import TaskTracker
-from opendrs.model import Limits, Step
+from opendrs.model import Limits, MigrationLoad, Step
 from opendrs.ports import Outcome, StepRecord
 from opendrs.store import SqliteStore
 from soak import checker as judging
@@ -515,7 +515,7 @@ def limit(**changes: float | tuple[()]) -> Callable[[Limits], Limits]:
 @pytest.mark.parametrize(
     ("seed", "invariant", "changed"),
     [
-        (3, Invariant.PER_NODE, limit(max_migrations_per_node=9)),
+        (5, Invariant.PER_NODE, limit(max_migrations_per_node=9)),
         (14, Invariant.PER_CLUSTER, limit(max_parallel_migrations=9)),
         (10, Invariant.PER_NETWORK, limit(networks=())),
         (3, Invariant.COOLDOWN, limit(cooldown=0.0)),
@@ -569,7 +569,10 @@ def test_soak_run_without_open_migrations_violates_per_node(
 def test_soak_run_without_intention_violates_unrecorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def intend(self: PlanProgress, step: Step) -> StepRecord:
+    def intend(
+        self: PlanProgress, step: Step, load: MigrationLoad | None
+    ) -> StepRecord:
+        del load
         record = self._new_record(step)
         del self._pending[step.id]
         return record
