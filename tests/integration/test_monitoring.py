@@ -286,7 +286,9 @@ def rows(running: MonitoredProcess, event: str) -> list[dict[str, Any]]:
 
 
 def test_reload_uses_new_configuration(start: Start) -> None:
-    running = start(controller={"interval": 25.0}, metrics={"listen": ADDRESS})
+    running = start(
+        controller={"interval": 25.0, "mode": "automatic"}, metrics={"listen": ADDRESS}
+    )
     running.wait_for("plan-executed")
     rules = [{"kind": "anti-affinity", "guests": ["vm1", "vm2"], "name": "apart"}]
     changes = {"controller": {"interval": 0.5, "mode": "automatic"}, "rules": rules}
