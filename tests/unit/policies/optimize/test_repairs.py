@@ -89,8 +89,7 @@ def test_repairable_violation_is_repaired_by_optimize(rule: Rule) -> None:
         ),
         (
             of_architectures(placed(TOGETHER), a="x86_64", b="aarch64"),
-            "together: x, z: not migrated: its group is on nodes of different "
-            "architectures: aarch64, x86_64",
+            "together: x, z: not migrated: its group is on nodes of different arch",
         ),
     ],
     ids=["pinned", "full", "pinned apart", "too few nodes", "architectures"],
