@@ -144,6 +144,7 @@ def _snapshot(entry: SnapshotEntry) -> Snapshot:
             for name, guest in entry["guests"].items()
         },
         rules=tuple(rule_from_entry(rule) for rule in entry.get("rules", ())),
+        bandwidth=entry.get("bandwidth"),
     )
 
 

@@ -15,6 +15,7 @@ from opendrs.errors import (
 )
 from opendrs.model import Action, LiveMigration, PowerOff, PowerOn, Step
 from opendrs.ports import (
+    MigrationRates,
     Outcome,
     Platform,
     Progress,
@@ -81,6 +82,10 @@ def appears_done(platform: Platform, action: Action) -> bool:
         action.target,
         None,
     )
+
+
+def _newer(rate: float | None, before: float | None) -> float | None:
+    return before if rate is None else rate
 
 
 OutcomeDetail = Callable[[Outcome], str]
@@ -222,12 +227,24 @@ class TaskTracker:
             self._record_task(task)
         self._report_start()
         self._last_status, self._reported_error = status, ""
+        self._record_rates(status.progress)
         self._context.observer.step_progressed(self.step, status)
         self._check_abort()
         if self._aborted_at is None and self._abort_detail:
             self._abort(task)
         elif self._aborted_at is not None and self._has_timed_out(self._aborted_at):
             self._finish_lost(f"{self._abort_detail}; the abort had no effect")
+
+    def _record_rates(self, progress: Progress | None) -> None:
+        """Keep the rates for the record; the platform may not report them again."""
+        if progress is None:
+            return
+        last = self.record.rates
+        rates = MigrationRates(
+            bandwidth=_newer(progress.bandwidth, last.bandwidth),
+            dirty_rate=_newer(progress.dirty_rate, last.dirty_rate),
+        )
+        self.record = replace(self.record, rates=rates)
 
     def _abort(self, task: TaskId) -> None:
         """Abort *task*; retry at the next poll if the platform is unreachable."""
