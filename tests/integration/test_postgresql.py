@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from time import monotonic
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import URL, create_engine, text
+from sqlalchemy import create_engine, text
 
 from opendrs.controller import SystemClock
 from opendrs.errors import LeaseLostError, StoreError
 from opendrs.store import Access, LeaseHolder, PostgresqlStore
 from opendrs.store.tables import METADATA
-from support.postgresql_server import server_process_id
+from support.postgresql_server import PostgresqlServer
 
 LEASE_TIME = 2.0  # seconds; short, so that tests wait little
 CLOCK = SystemClock()
@@ -178,28 +176,15 @@ def test_lease_not_renewed_for_two_thirds_forbids_starts(postgresql_url: str) ->
 
 
 def test_frozen_server_forbids_starts_and_recovers(
-    postgresql_url: str, postgresql_server: URL
+    postgresql_url: str, postgresql_server: PostgresqlServer
 ) -> None:
-    server = server_process_id(postgresql_server)
-    with store(postgresql_url) as opened:
-        children = _children(server)
-        for one in (server, *children):
-            os.kill(one, signal.SIGSTOP)
-        try:
-            CLOCK.sleep(LEASE_TIME)
-            with pytest.raises(LeaseLostError):
-                opened.require_lease()
-        finally:
-            for one in (*children, server):
-                os.kill(one, signal.SIGCONT)
+    with store(postgresql_url) as opened, postgresql_server.frozen():
+        CLOCK.sleep(LEASE_TIME)
+        with pytest.raises(LeaseLostError):
+            opened.require_lease()
     with acquired_within(postgresql_url, 3 * LEASE_TIME) as again:
         again.require_lease()
         again.save("key", {})
-
-
-def _children(process_id: int) -> list[int]:
-    path = Path(f"/proc/{process_id}/task/{process_id}/children")
-    return [int(one) for one in path.read_text().split()]
 
 
 def test_ended_connections_are_replaced(postgresql_url: str) -> None:
