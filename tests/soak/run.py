@@ -144,7 +144,7 @@ class SoakRun:
             self._platform,
             self._open_to_operate,
             self._new_random(),
-            self._scenario.pause,
+            self._draw.choice([30.0, 90.0, 200.0]),
         )
         if self.server is not None:
             self._group = ControllerGroup(

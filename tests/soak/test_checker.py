@@ -22,10 +22,11 @@ from opendrs.model import Limits, MigrationLoad, Step
 from opendrs.ports import Outcome, StepRecord
 from opendrs.store import SqliteStore
 from soak import checker as judging
-from soak import invariants
+from soak import consent, invariants, record, undo
 from soak.checker import InvariantChecker
 from soak.cluster import GIB, Rule
 from soak.invariants import CheckedLimits, Invariant
+from soak.record import Record, SqliteDatabase
 from soak.run import SoakRun
 
 TERMS = CheckedLimits(
@@ -49,7 +50,10 @@ class EventScript:
             database.execute("CREATE TABLE steps (run, step, action, outcome)")
         hosts = dict.fromkeys(("h1", "h2", "h3", "h4"), (32 * GIB, 2 * GIB))
         self.judge = InvariantChecker(
-            limits=terms, database=self.database, node_memory=hosts, rules=rules
+            limits=terms,
+            record=Record(SqliteDatabase(self.database)),
+            node_memory=hosts,
+            rules=rules,
         )
         self.event(0, "process")
 
@@ -126,16 +130,17 @@ def script(tmp_path: Path) -> EventScript:
     return found
 
 
-@pytest.mark.parametrize("module", [judging, invariants])
+@pytest.mark.parametrize("module", [judging, invariants, record, consent, undo])
 def test_checker_imports_nothing_of_the_project(module: ModuleType) -> None:
     assert module.__file__ is not None
     tree = ast.parse(Path(module.__file__).read_text())
     imports = [n for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom)]
     names = {getattr(n, "module", None) or n.names[0].name for n in imports}
 
-    assert {name for name in names if not name.startswith("soak.invariants")} <= {
+    judges = {"soak.checker", "soak.consent", "soak.invariants", "soak.record"}
+    assert names <= judges | {
         "__future__", "collections", "collections.abc", "contextlib", "dataclasses",
-        "enum", "json", "math", "pathlib", "sqlite3", "typing",
+        "enum", "json", "math", "pathlib", "psycopg", "sqlite3", "typing",
     }  # fmt: skip
 
 
@@ -527,7 +532,7 @@ def limit(**changes: float | tuple[()]) -> Callable[[Limits], Limits]:
 def test_soak_run_with_changed_limit_violates_invariant(
     tmp_path: Path, seed: int, invariant: Invariant, changed: Callable[[Limits], Limits]
 ) -> None:
-    result = SoakRun(seed, tmp_path, change_limits=changed).run()
+    result = SoakRun(seed, tmp_path, operated=False, change_limits=changed).run()
 
     assert invariant in result.violated, result.violated
 
@@ -538,7 +543,7 @@ def test_soak_run_with_changed_limit_violates_invariant(
 def test_soak_run_with_hidden_rules_violates_invariant(
     tmp_path: Path, seed: int, invariant: Invariant
 ) -> None:
-    result = SoakRun(seed, tmp_path, rules=False).run()
+    result = SoakRun(seed, tmp_path, operated=False, rules=False).run()
 
     assert invariant in result.violated, result.violated
 
@@ -551,7 +556,7 @@ def test_soak_run_without_history_violates_cooldown(
         path = f"opendrs.controller.{module}.recent_actions"
         monkeypatch.setattr(path, lambda *_: nothing)
 
-    result = SoakRun(3, tmp_path).run()
+    result = SoakRun(3, tmp_path, operated=False).run()
 
     assert result.violated == {Invariant.COOLDOWN}
 
@@ -561,7 +566,7 @@ def test_soak_run_without_open_migrations_violates_per_node(
 ) -> None:
     monkeypatch.setattr(OpenMigrations, "add_to", lambda _, seen: seen)
 
-    result = SoakRun(10, tmp_path).run()
+    result = SoakRun(10, tmp_path, operated=False).run()
 
     assert Invariant.PER_NODE in result.violated
 
@@ -579,7 +584,7 @@ def test_soak_run_without_intention_violates_unrecorded(
 
     monkeypatch.setattr(PlanProgress, "record_intention", intend)
 
-    result = SoakRun(1, tmp_path).run()
+    result = SoakRun(1, tmp_path, operated=False).run()
 
     assert Invariant.UNRECORDED in result.violated
 
@@ -589,7 +594,7 @@ def test_soak_run_without_recovery_violates_open(
 ) -> None:
     monkeypatch.setattr(cycle, "recover", lambda _: ())
 
-    result = SoakRun(1, tmp_path).run()
+    result = SoakRun(1, tmp_path, operated=False).run()
 
     assert Invariant.OPEN in result.violated
 
@@ -600,7 +605,7 @@ def test_soak_run_with_false_outcomes_violates_outcome(
     end = TaskTracker.finish
     monkeypatch.setattr(TaskTracker, "finish", lambda self, *_: end(self, Outcome.DONE))
 
-    result = SoakRun(1, tmp_path).run()
+    result = SoakRun(1, tmp_path, operated=False).run()
 
     assert Invariant.OUTCOME in result.violated
 
@@ -616,6 +621,6 @@ def test_soak_run_with_lost_records_violates_durable(
 
     monkeypatch.setattr(SqliteStore, "write", forget)
 
-    result = SoakRun(1, tmp_path).run()
+    result = SoakRun(1, tmp_path, operated=False).run()
 
     assert Invariant.DURABLE in result.violated
