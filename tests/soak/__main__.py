@@ -1,6 +1,6 @@
 """A long run of the controller against faults and kills, judged by true events.
 
-make soak                                5,000 cycles from seed 1
+make soak                                10,000 cycles from seed 1
 make soak SEED=1234 CYCLES=1             one episode again
 """
 
@@ -32,7 +32,7 @@ def main() -> int:
         description="Run controllers against faults and kills; judge by true events.",
     )
     add = parser.add_argument
-    add("--cycles", type=int, default=5000, help="end after N cycles", metavar="N")
+    add("--cycles", type=int, default=10_000, help="end after N cycles", metavar="N")
     add("--seed", type=int, default=1, help="seed of the first episode", metavar="N")
     add("--place", type=Path, help="directory for the records", metavar="DIR")
     chosen = parser.parse_args()

@@ -39,7 +39,9 @@ class Look:
         size = self.size.get(host, (None, None))
         use = self.use.get(host, (None, None))
         return [
-            None if not whole or part is None or more is None else (part + more) / whole
+            None
+            if not whole or part is None or more is None
+            else max(0.0, part + more) / whole
             for part, more, whole in zip(use, added, size, strict=True)
         ]
 
