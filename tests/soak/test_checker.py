@@ -13,14 +13,17 @@ from types import ModuleType
 
 import pytest
 
-from opendrs.controller import cycle
+from opendrs.config.controller_settings import Mode
+from opendrs.controller import approvals, cycle, executor, protection
 from opendrs.controller.history import RecentActions
 from opendrs.controller.in_flight import OpenMigrations
+from opendrs.controller.modes import EffectiveMode, ModeSource
 from opendrs.controller.plan_progress import PlanProgress
 from opendrs.controller.task_tracker import TaskTracker
 from opendrs.model import Limits, MigrationLoad, Step
 from opendrs.ports import Outcome, StepRecord
 from opendrs.store import SqliteStore
+from opendrs.store.row_lease import RowLease
 from soak import checker as judging
 from soak import consent, invariants, record, undo
 from soak.checker import InvariantChecker
@@ -28,6 +31,7 @@ from soak.cluster import GIB, Rule
 from soak.invariants import CheckedLimits, Invariant
 from soak.record import Record, SqliteDatabase
 from soak.run import SoakRun
+from support.postgresql_server import PostgresqlServer
 
 TERMS = CheckedLimits(
     headroom=0.1,
@@ -523,8 +527,8 @@ def limit(**changes: float | tuple[()]) -> Callable[[Limits], Limits]:
         (5, Invariant.PER_NODE, limit(max_migrations_per_node=9)),
         (14, Invariant.PER_CLUSTER, limit(max_parallel_migrations=9)),
         (10, Invariant.PER_NETWORK, limit(networks=())),
-        (3, Invariant.COOLDOWN, limit(cooldown=0.0)),
-        (25, Invariant.OVERCOMMIT, limit(memory_overcommit=9.0)),
+        (1, Invariant.COOLDOWN, limit(cooldown=0.0)),
+        (7, Invariant.OVERCOMMIT, limit(memory_overcommit=9.0)),
         (1, Invariant.EARLY_ABORT, limit(migration_timeout=5.0)),
         (5, Invariant.LATE_ABORT, limit(migration_timeout=1e5)),
     ],
@@ -556,7 +560,7 @@ def test_soak_run_without_history_violates_cooldown(
         path = f"opendrs.controller.{module}.recent_actions"
         monkeypatch.setattr(path, lambda *_: nothing)
 
-    result = SoakRun(3, tmp_path, operated=False).run()
+    result = SoakRun(1, tmp_path, operated=False).run()
 
     assert result.violated == {Invariant.COOLDOWN}
 
@@ -624,3 +628,46 @@ def test_soak_run_with_lost_records_violates_durable(
     result = SoakRun(1, tmp_path, operated=False).run()
 
     assert Invariant.DURABLE in result.violated
+
+
+AUTOMATIC = EffectiveMode(mode=Mode.AUTOMATIC, source=ModeSource.OPERATOR, detail="")
+
+
+def test_soak_run_that_ignores_the_mode_violates_consent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(approvals, "effective_mode", lambda *_, **__: AUTOMATIC)
+
+    assert Invariant.CONSENT in SoakRun(1, tmp_path).run().violated
+
+
+def test_soak_run_that_ignores_drains_violates_drained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (executor, cycle):
+        monkeypatch.setattr(module, "with_drained_nodes", lambda snapshot, _: snapshot)
+
+    assert Invariant.DRAINED in SoakRun(1, tmp_path).run().violated
+
+
+def test_soak_run_without_undo_rules_violates_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protection, "undo_rules", lambda *_: ())
+
+    assert Invariant.UNDONE in SoakRun(6, tmp_path, operated=False).run().violated
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_soak_run_without_fencing_violates_leader(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    postgresql_server: PostgresqlServer,
+) -> None:
+    monkeypatch.setattr(RowLease, "require", lambda *_: None)
+    monkeypatch.setattr(RowLease, "require_recent", lambda _: None)
+
+    result = SoakRun(1, tmp_path, server=postgresql_server).run()
+
+    assert Invariant.LEADER in result.violated
