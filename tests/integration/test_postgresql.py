@@ -6,15 +6,16 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from time import monotonic
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import create_engine, text
+from sqlalchemy import NullPool, create_engine, make_url, text
 
+from opendrs.config.settings import MAX_LEASE_TIME
 from opendrs.controller import SystemClock
 from opendrs.errors import LeaseLostError, StoreError
 from opendrs.store import Access, LeaseHolder, PostgresqlStore
@@ -250,3 +251,74 @@ def test_holder_of_the_lease_is_visible_to_readers(
 
         assert found == LeaseHolder(socket.gethostname(), holder.process.pid)
         assert store.lease_holder() is None
+
+
+@pytest.fixture
+def shift(postgresql_url: str) -> Iterator[Callable[[float], None]]:
+    """Put a clock before that of the server; yield a function that sets it."""
+    engine = create_engine(
+        postgresql_url.replace("://", "+psycopg://", 1), poolclass=NullPool
+    )
+    name = make_url(postgresql_url).database
+    statements = (
+        "CREATE SCHEMA shift",
+        "CREATE TABLE shift.ahead AS SELECT 0.0::float AS seconds",
+        "CREATE SCHEMA shifted",
+        """CREATE FUNCTION shifted.clock_timestamp() RETURNS timestamptz LANGUAGE sql
+        AS 'SELECT pg_catalog.clock_timestamp() + seconds * interval ''1 second''
+            FROM shift.ahead'""",
+        f"ALTER DATABASE {name} SET search_path = shifted, pg_catalog, public",
+    )
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
+
+    def set_ahead(seconds: float) -> None:
+        with engine.begin() as connection:
+            connection.execute(
+                text("UPDATE shift.ahead SET seconds = :s"), {"s": seconds}
+            )
+
+    yield set_ahead
+    engine.dispose()
+
+
+def test_server_clock_set_forward_lets_one_process_write(
+    postgresql_url: str, shift: Callable[[float], None]
+) -> None:
+    with store(postgresql_url) as former:
+        former.save("key", {"by": "former"})
+        shift(3600.0)
+        with acquired_within(postgresql_url, 3 * LEASE_TIME) as successor:
+            with pytest.raises(LeaseLostError):
+                former.save("key", {"by": "former"})
+            CLOCK.sleep(LEASE_TIME)
+            with pytest.raises(LeaseLostError):
+                former.require_lease()
+            successor.save("key", {"by": "successor"})
+            assert successor.load("key") == {"by": "successor"}
+
+
+def test_server_clock_set_back_does_not_end_the_lease(
+    postgresql_url: str, shift: Callable[[float], None]
+) -> None:
+    with store(postgresql_url) as opened:
+        shift(-3600.0)
+        CLOCK.sleep(2 * LEASE_TIME)
+
+        opened.require_lease()
+        opened.save("key", {})
+        with pytest.raises(LeaseLostError):
+            store(postgresql_url).__enter__()
+
+
+def test_lease_of_killed_process_ends_after_server_clock_was_set_back(
+    postgresql_url: str, shift: Callable[[float], None]
+) -> None:
+    killed = Holder(postgresql_url)
+    killed.process.kill()
+    killed.process.communicate()
+    shift(-3 * MAX_LEASE_TIME)
+
+    with acquired_within(postgresql_url, 3 * LEASE_TIME) as successor:
+        successor.save("key", {})

