@@ -78,7 +78,7 @@ def draw_end_in_group(draw: random.Random) -> ControllerEnd:
     ending = draw_end(draw, forked=False)
     (by,) = draw.choices([KILL, FREEZE, FREEZE_SERVER], [6, 4, 1])
     # Between the check of the lease and the start, nothing can protect: see
-    # docs/explanation/safety.md.
+    # docs/reference/configuration.md.
     before = ending.before and by == KILL
     return replace(ending, by=by, before=before)
 

@@ -342,17 +342,19 @@ class FaultyPlatform:
 
 def _look(snapshot: Snapshot) -> Look:
     """Return what *snapshot* shows, for the judge."""
-    both = (*snapshot.nodes.values(), *snapshot.guests.values())
+    nodes, guests = snapshot.nodes, snapshot.guests
+    use = {str(name): node.usage for name, node in nodes.items()}
+    use |= {str(name): guest.usage for name, guest in guests.items()}
     return Look(
-        use={str(each.id): (each.usage.cpu, each.usage.memory) for each in both},
+        use={name: (usage.cpu, usage.memory) for name, usage in use.items()},
         size={
             str(node.id): (node.capacity.cpu, node.capacity.memory)
-            for node in snapshot.nodes.values()
+            for node in nodes.values()
             if node.capacity is not None
         },
         places={
             str(guest.id): (guest.node, guest.migrating_to or guest.node)
-            for guest in snapshot.guests.values()
+            for guest in guests.values()
             if guest.state is GuestState.RUNNING
         },
     )

@@ -121,7 +121,7 @@ class Record:
 
     def plan_states(self) -> dict[str, str]:
         """Return the state of each plan, by id."""
-        return dict(self._database.rows("SELECT id, state FROM plans"))  # type: ignore[arg-type]
+        return dict(self._database.rows("SELECT id, state FROM plans"))
 
     def is_breaker_open(self) -> bool:
         """Return whether the circuit breaker is open."""
