@@ -52,7 +52,7 @@ class RunningController:
         """Return the logged events of that name."""
         lines = self._log.read_text().splitlines(keepends=True)
         events = [json.loads(line) for line in lines if line.startswith("{")]
-        return [event for event in events if event["event"] == name]
+        return [event for event in events if event.get("event") == name]
 
     def wait_for(self, name: str) -> None:
         """Wait until an event of that name is logged."""

@@ -15,8 +15,8 @@ from opendrs.errors import LeaseLostError
 from opendrs.store.lease import LeaseHolder
 
 # The clock of the server decides. clock_timestamp() is the time of the statement; now()
-# would be that of the start of the transaction. A lease that ends later than any may was
-# acquired before that clock was set back.
+# would be that of the start of the transaction. A lease that ends later than any may
+# was acquired before that clock was set back.
 _ACQUIRE = text("""
     INSERT INTO leases AS held (name, holder, token, expires_at)
     VALUES (:name, :holder, 1, clock_timestamp() + :ttl * interval '1 second')
