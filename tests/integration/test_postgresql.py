@@ -31,6 +31,10 @@ url, seconds = sys.argv[1], float(sys.argv[2])
 with PostgresqlStore(url, "lab", lease_time=seconds) as store:
     print("held", flush=True)
     for line in sys.stdin:
+        if line == "begin\\n":
+            with store.transaction():
+                print("begun", flush=True)
+                sys.stdin.readline()
         try:
             store.require_lease()
             store.save("key", {"by": "holder"})
@@ -62,6 +66,13 @@ class Holder:
         """Let it write; return `saved` or the class of the error."""
         assert self.process.stdin is not None
         self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self._line()
+
+    def begin(self) -> str:
+        """Let it begin a transaction, and wait in it."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("begin\n")
         self.process.stdin.flush()
         return self._line()
 
@@ -151,6 +162,16 @@ def test_suspended_process_cannot_write_after_takeover(
         assert holder.save() == "LeaseLostError"
         successor.save("key", {"by": "successor"})
         assert successor.load("key") == {"by": "successor"}
+
+
+def test_process_suspended_in_a_transaction_does_not_prevent_takeover(
+    postgresql_url: str, holder: Holder
+) -> None:
+    assert holder.begin() == "begun"
+    holder.process.send_signal(signal.SIGSTOP)
+
+    with acquired_within(postgresql_url, 3 * LEASE_TIME) as successor:
+        successor.save("key", {})
 
 
 def test_stale_token_is_rejected_by_the_server(postgresql_url: str) -> None:
