@@ -19,7 +19,7 @@ from opendrs.config import (
 )
 from opendrs.config.plausibility import find_impossible
 from opendrs.config.settings import Settings
-from opendrs.config.snapshot_reading import snapshot_from
+from opendrs.config.snapshot_reading import recorded_snapshot_from, snapshot_from
 from opendrs.errors import (
     ConfigurationError,
     DiagnosticCode,
@@ -98,7 +98,7 @@ def _snapshots_of_cycles(
             if earliest is not None and cycle.decided_at < earliest:
                 continue
             try:
-                snapshot = snapshot_from(cycle.document["snapshot"], cycle.run)
+                snapshot = recorded_snapshot_from(cycle.document["snapshot"], cycle.run)
             except (ConfigurationError, LookupError) as error:
                 raise StoreError(
                     f"store: cycle {cycle.run}: snapshot cannot be read: {error}"

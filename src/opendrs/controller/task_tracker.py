@@ -13,7 +13,14 @@ from opendrs.errors import (
     PlatformUnavailableError,
     UnsupportedError,
 )
-from opendrs.model import Action, LiveMigration, PowerOff, PowerOn, Step
+from opendrs.model import (
+    Action,
+    LiveMigration,
+    NodeState,
+    PowerOff,
+    PowerOn,
+    Step,
+)
 from opendrs.ports import (
     MigrationRates,
     Outcome,
@@ -71,17 +78,21 @@ def appears_done(platform: Platform, action: Action) -> bool:
     """Return True if the cluster is in the state that *action* leads to.
 
     Raises:
-        PlatformError: The cluster is unreachable.
+        PlatformError: The cluster is unreachable, or the node that would show it is.
     """
     snapshot = platform.observe()
     if isinstance(action, PowerOn | PowerOff):
         node = snapshot.nodes.get(action.node)
+        if node is not None and node.state is NodeState.UNKNOWN:
+            raise PlatformUnavailableError(f"{action.node} does not respond")
         return node is not None and node.online is isinstance(action, PowerOn)
     guest = snapshot.guests.get(action.guest)
-    return guest is not None and (guest.node, guest.migrating_to) == (
-        action.target,
-        None,
-    )
+    if guest is None:
+        for name in (action.source, action.target):
+            if name in snapshot.nodes and not snapshot.nodes[name].reachable:
+                raise PlatformUnavailableError(f"{name} does not respond")
+        return False
+    return (guest.node, guest.migrating_to) == (action.target, None)
 
 
 def _newer(rate: float | None, before: float | None) -> float | None:
