@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -214,10 +214,11 @@ class RequestBatch:
             self._update([self._reconciled(request, latest) for request in unsettled])
         self._request_store.prune(self._clock.now() - HISTORY_RETENTION)
 
-    def evaluate(self, snapshot: Snapshot) -> Evaluation[AgentInput]:
-        """Return the decision about *snapshot* for the newest request of each node.
+    def evaluations(self, snapshot: Snapshot) -> Iterator[Evaluation[AgentInput]]:
+        """Yield the repair of violated strict rules, if any, and the decision.
 
-        While violated strict rules are repaired, requests stay in the queue.
+        The decision is about the newest request of each node. Requests stay in the
+        queue while rules are repaired.
         """
         record_nodes(snapshot, self._store)
         now = self._clock.now()
@@ -237,10 +238,10 @@ class RequestBatch:
         }
         repair = repair_before_requests(self._policy, snapshot, without_samples)
         if repair is not None:
-            return Evaluation(without_samples, repair)
+            yield Evaluation(without_samples, repair)
         self._pending = self._claim_queued(latest, responsive, snapshot)
         memory = self._agent_input(responsive, snapshot, now)
-        return Evaluation(memory, self._policy.decide_requests(snapshot, memory))
+        yield Evaluation(memory, self._policy.decide_requests(snapshot, memory))
 
     def record_decision(
         self, snapshot: Snapshot, decision: Decision[Any], run: str

@@ -6,12 +6,10 @@ so an operator and the controller cannot both decide about a plan.
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from opendrs.config import json_line
 from opendrs.config.controller_settings import ControllerSettings, Mode
 from opendrs.controller.consent import ApprovedPlan, RecordedDecision
 from opendrs.controller.events import LogEventCode, log_event
@@ -23,14 +21,19 @@ from opendrs.controller.modes import (
     effective_mode,
     unattended_steps,
 )
-from opendrs.controller.step_groups import group_steps
+from opendrs.controller.plan_records import (
+    are_same,
+    first_failure,
+    interrupted_state,
+    joint_steps,
+    plan_digest,
+    plan_id,
+    plan_record,
+)
 from opendrs.model import (
     Plan,
-    Snapshot,
     Step,
-    StepId,
     format_count,
-    plan_as_text,
 )
 from opendrs.policies import DecisionReason
 from opendrs.ports import (
@@ -41,12 +44,9 @@ from opendrs.ports import (
     PlanRecord,
     PlanState,
     PlanStore,
-    StepRecord,
     Store,
 )
 
-_ID_ALPHABET = "23456789abcdefghjkmnpqrstvwxyz"  # without characters that look alike
-_ID_LENGTH = 5
 _LEVELS = {PlanState.FAILED: logging.WARNING, PlanState.RUNNING: logging.DEBUG}
 _OPEN = (PlanState.PROPOSED, PlanState.APPROVED)
 _DECLINED = (PlanState.REJECTED, PlanState.CANCELLED)
@@ -94,7 +94,7 @@ class PlanApprovals:
     def reconcile(self) -> None:
         """Settle the plans of interrupted runs, and let old ones expire."""
         for plan in self._plans.plans([PlanState.RUNNING]):
-            state, detail = _settled(plan, self._store.records_of(plan.run))
+            state, detail = interrupted_state(plan, self._store.records_of(plan.run))
             self._change(plan, state, detail)
         for plan in self._plans.plans(_OPEN):
             self._expire(plan)
@@ -107,12 +107,23 @@ class PlanApprovals:
             if self._mode(plan.policy, plan.reason).mode is Mode.OBSERVE:
                 continue
             approval = plan.approval
-            if approval is None or not approval.digest == plan.digest == _digest(plan):
+            if approval is None or not approval.digest == plan.digest == plan_digest(
+                plan
+            ):
                 detail = "the steps are not those that were approved"
                 self._change(plan, PlanState.FAILED, detail)
                 continue
             return self._started(plan, approval)
         return None
+
+    def may_start(self, decided: RecordedDecision) -> bool:
+        """Return False in mode observe, and if an operator has declined the plan."""
+        mode = self._mode(decided.policy.name, decided.decision.reason.value).mode
+        if mode is Mode.OBSERVE:
+            return False
+        if mode is Mode.AUTOMATIC and self._unattended(decided):
+            return True
+        return not self._is_declined(decided.decision.plan.steps)
 
     def approve(self, decided: RecordedDecision) -> ApprovedPlan | None:
         """Return the steps that the mode allows to start; propose the others."""
@@ -124,15 +135,18 @@ class PlanApprovals:
         if not steps or mode.mode is Mode.OBSERVE:
             return None
         if mode.mode is Mode.AUTOMATIC:
-            groups = _groups(steps, decided.snapshot)
-            unattended = unattended_steps(
-                steps, groups, decided.snapshot, self._settings
-            )
+            unattended = self._unattended(decided)
             if unattended:
-                return self._start_unattended(self._record(decided), unattended)
+                return self._start_unattended(decided, unattended)
         if not waiting and not self._is_declined(steps):
-            self._propose(self._record(decided))
+            self._propose(decided)
         return None
+
+    def _unattended(self, decided: RecordedDecision) -> tuple[Step, ...]:
+        """Return the steps of *decided* that need no approval in mode automatic."""
+        steps, snapshot = decided.decision.plan.steps, decided.snapshot
+        groups = joint_steps(steps, snapshot)
+        return unattended_steps(steps, groups, snapshot, self._settings)
 
     def _mode(self, policy: str, reason: str) -> EffectiveMode:
         """Return the mode that applies now to a plan."""
@@ -153,25 +167,7 @@ class PlanApprovals:
         self._reported_mode = mode
 
     def _record(self, decided: RecordedDecision) -> PlanRecord:
-        """Return the proposed plan of *decided*, without an id."""
-        decision = decided.decision
-        now = self._clock.now()
-        plan = PlanRecord(
-            id="",
-            run=decided.run,
-            created_at=now,
-            lifetime=self._settings.approval_time,
-            policy=decided.policy.name,
-            reason=decision.reason.value,
-            reason_detail=decision.detail,
-            steps=decision.plan.steps,
-            groups=_groups(decision.plan.steps, decided.snapshot),
-            digest="",
-            snapshot=_sha256(json_line(decided.snapshot)),
-            state=PlanState.PROPOSED,
-            changed_at=now,
-        )
-        return replace(plan, digest=_digest(plan))
+        return plan_record(decided, self._clock.now(), self._settings.approval_time)
 
     def _add(self, plan: PlanRecord) -> PlanRecord:
         """Add *plan* under a new id, and return it."""
@@ -191,7 +187,7 @@ class PlanApprovals:
             return True
         remains, run = False, decided.run
         for plan in self._plans.plans([PlanState.PROPOSED]):
-            if _are_same(plan.steps, steps):
+            if are_same(plan.steps, steps):
                 remains = True
                 continue
             newer = "other steps" if steps else "nothing is to be done"
@@ -206,13 +202,13 @@ class PlanApprovals:
         now = self._clock.now()
         return any(
             now < plan.expires_at
-            and _are_same(plan.steps, steps)
+            and are_same(plan.steps, steps)
             and not self._store.records_of(plan.run)
             for plan in self._plans.plans(_DECLINED)
         )
 
-    def _propose(self, record: PlanRecord) -> None:
-        plan = self._add(record)
+    def _propose(self, decided: RecordedDecision) -> None:
+        plan = self._add(self._record(decided))
         log_event(
             LogEventCode.PLAN_PROPOSED,
             f"plan {plan.id}: {format_count(len(plan.steps), 'step')} for approval "
@@ -224,13 +220,13 @@ class PlanApprovals:
         )
 
     def _start_unattended(
-        self, record: PlanRecord, steps: Sequence[Step]
+        self, decided: RecordedDecision, steps: Sequence[Step]
     ) -> ApprovedPlan | None:
         """Record that the mode approves *steps*, and start them."""
-        now = self._clock.now()
+        record = self._record(decided)
         approval = PlanApproval(
             user=None,
-            at=now,
+            at=record.created_at,
             steps=tuple(step.id for step in steps),
             digest=record.digest,
         )
@@ -307,7 +303,7 @@ class PlanApprovals:
             detail = f"{stop_reason}; {report.summary}"
             self._change(plan, PlanState.CANCELLED, detail)
         else:
-            self._change(plan, PlanState.FAILED, _failure(report.records))
+            self._change(plan, PlanState.FAILED, first_failure(report.records))
 
 
 class _Execution:
@@ -331,69 +327,3 @@ class _Execution:
     def ended(self, report: ExecutionReport) -> None:
         """Record how the plan ended."""
         self._approvals.settle(self._plan, report, self._stop_reason)
-
-
-def plan_id(run: str, attempt: int = 0) -> str:
-    """Return a short id that is easy to type, derived from the name of a run.
-
-    Args:
-        run: Name of the cycle, which is unique.
-        attempt: Number of ids derived before that are in use.
-    """
-    number = int(_sha256(f"{run} {attempt}"), 16)
-    characters = []
-    for _ in range(_ID_LENGTH):
-        number, index = divmod(number, len(_ID_ALPHABET))
-        characters.append(_ID_ALPHABET[index])
-    return "".join(characters)
-
-
-def _groups(
-    steps: Sequence[Step], snapshot: Snapshot
-) -> tuple[tuple[StepId, ...], ...]:
-    """Return the steps that must start together, for each group of several steps."""
-    groups = group_steps(steps, snapshot.rules)
-    return tuple(tuple(step.id for step in group) for group in groups if len(group) > 1)
-
-
-def _digest(plan: PlanRecord) -> str:
-    return _sha256(f"{plan.snapshot} {plan_as_text(Plan(plan.steps))}")
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _are_same(steps: Sequence[Step], others: Sequence[Step]) -> bool:
-    """Return True if both are the same actions in the same order.
-
-    The details are ignored: they contain measurements.
-    """
-    return [_essence(step) for step in steps] == [_essence(step) for step in others]
-
-
-def _essence(step: Step) -> Step:
-    return replace(step, detail="")
-
-
-def _settled(plan: PlanRecord, records: Iterable[StepRecord]) -> tuple[PlanState, str]:
-    """Return the final state of a *plan* whose execution was interrupted."""
-    outcomes = {record.step: record for record in records}
-    approved = () if plan.approval is None else plan.approval.steps
-    ended = [outcomes[step] for step in approved if step in outcomes]
-    done = sum(record.outcome is Outcome.DONE for record in ended)
-    if done == len(approved):
-        return PlanState.DONE, f"{done} done"
-    detail = f"the controller ended during the execution; {done} of {len(approved)} "
-    return PlanState.FAILED, f"{detail}steps are done; {_failure(ended)}".rstrip("; ")
-
-
-def _failure(records: Iterable[StepRecord]) -> str:
-    """Return the first step that was not done, and why; empty if there is none."""
-    undone = [each for each in records if each.outcome is not Outcome.DONE]
-    if not undone:
-        return ""
-    first = next((each for each in undone if each.outcome is not Outcome.SKIPPED), None)
-    shown = first or undone[0]
-    more = f"; {len(undone) - 1} more not done" if len(undone) > 1 else ""
-    return f"step {shown.step}: {shown.outcome}: {shown.detail}{more}"

@@ -64,10 +64,16 @@ class Approval(Protocol):
     def next_approved(self) -> ApprovedPlan | None:
         """Return a plan of an earlier cycle that is to be executed now, or None."""
 
+    def may_start(self, decided: RecordedDecision) -> bool:
+        """Return False if no step may start, neither now nor after an approval.
+
+        The cycle then continues with the next decision.
+        """
+
     def approve(self, decided: RecordedDecision) -> ApprovedPlan | None:
         """Return the steps of the plan that are to be executed now, or None.
 
-        It is called for every decision, also for one with an empty plan.
+        It is called once in each cycle, also for an empty plan.
         """
 
 
@@ -87,6 +93,11 @@ class ConsentApproval:
     def next_approved(self) -> ApprovedPlan | None:
         """Return None: there are no plans of earlier cycles."""
         return None
+
+    def may_start(self, decided: RecordedDecision) -> bool:
+        """Return True: the operator decides."""
+        del decided
+        return True
 
     def approve(self, decided: RecordedDecision) -> ApprovedPlan | None:
         """Return the whole plan if it is not empty and may be executed."""

@@ -5,7 +5,7 @@ They precede those of the policy, whatever it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -69,26 +69,31 @@ class MaintenanceDecisionSource:
         if self._source is not None:
             self._source.reconcile()
 
-    def evaluate(self, snapshot: Snapshot) -> Evaluation[Any]:
-        """Return the first decision with a plan, or that of the other source."""
+    def evaluations(self, snapshot: Snapshot) -> Iterator[Evaluation[Any]]:
+        """Yield the drain and the returns that have a plan, then the other decisions.
+
+        Without another source, an empty plan may be the last one.
+        """
         record_nodes(snapshot, self._store)
+        self._delegated = False
         limits = maintenance_limits(self._policy.limits)
         drain = Drain(limits=limits)
-        drained = drain.decide(snapshot, None)
-        evaluation: Evaluation[Any] = Evaluation(None, drained, policy=drain)
-        self._delegated = False
-        if drained.plan.steps:
-            return evaluation
+        drained: Evaluation[Any] = Evaluation(
+            None, drain.decide(snapshot, None), policy=drain
+        )
+        if drained.decision.plan.steps:
+            yield drained
         for request in guest_returns(self._store):
             if not request.finished:
                 returned = self._return_guests(request, snapshot, limits)
                 is_waiting = self._source is None and _waits(returned.decision)
                 if returned.decision.plan.steps or is_waiting:
-                    return returned
+                    yield returned
         if self._source is None:
-            return evaluation
+            yield drained
+            return
         self._delegated = True
-        return self._source.evaluate(snapshot)
+        yield from self._source.evaluations(snapshot)
 
     def record_decision(
         self, snapshot: Snapshot, decision: Decision[Any], run: str

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
-from opendrs.config.controller_settings import ControllerSettings, Mode
+from opendrs.config.controller_settings import Mode
 from opendrs.controller import execute
-from opendrs.controller.approvals import PlanApprovals, plan_id
-from opendrs.controller.cycle import PolicyDecisionSource
-from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
-from opendrs.controller.modes import MODE_KEY, ModeChange
+from opendrs.controller.plan_records import plan_id
 from opendrs.controller.protection import BREAKER_KEY
-from opendrs.model import Action, Snapshot, StepId, time_as_text
-from opendrs.policies import AutoRebalance, Balance, Policy
+from opendrs.model import Action, time_as_text
+from opendrs.policies import AutoRebalance
 from opendrs.ports import (
     Outcome,
     PlanApproval,
@@ -27,97 +23,13 @@ from opendrs.ports import (
     StepRecord,
     TaskId,
 )
-from opendrs.store import DatabasePlanStore, SqliteStore
-from support.builders import NOON, cluster
-from support.simulated_cluster import SHORT_LIMITS, SimulatedCluster, migration, step
+from opendrs.store import SqliteStore
+from support.advised_controller import LOPSIDED, AdvisedController
+from support.builders import NOON
+from support.simulated_cluster import SHORT_LIMITS, migration, step
 
-LOPSIDED = cluster(
-    nodes={"a": 0.8, "b": 0.0},
-    guests={"one": ("a", 0.2), "two": ("a", 0.2), "three": ("a", 0.2)},
-)
-BALANCE = Balance(limits=SHORT_LIMITS)
 HOUR = 3600.0
 BREAKER_ENTRY = {"opened_at": time_as_text(NOON), "detail": "3 failed steps"}
-
-
-class AdvisedController:
-    """A controller, and the decisions of an operator about its plans."""
-
-    def __init__(
-        self,
-        store: SqliteStore,
-        origin: Snapshot = LOPSIDED,
-        policy: Policy[Any] = BALANCE,
-        **settings: Any,  # noqa: ANN401 - those of the controller
-    ) -> None:
-        self.simulation = SimulatedCluster(origin)
-        self.simulation.store = self.store = store
-        self.plans = DatabasePlanStore(store)
-        self.settings = ControllerSettings(**settings)
-        self.policy = policy
-        self.alive: Callable[[], None] = lambda: None
-        self.restart()
-
-    def restart(self) -> None:
-        """Let a new process take over: all that is left is the store."""
-        simulation = self.simulation
-        self.approvals = PlanApprovals(
-            self.plans,
-            self.store,
-            simulation.clock,
-            self.settings,
-            simulation.cancellation,
-            platform="lab",
-        )
-        self.controller = Controller(
-            LoopSettings(
-                interval=300,
-                batch_window=10,
-                observe=simulation.simulated_platform.observe,
-                require_alive=self._require_alive,
-            ),
-            simulation.context(),
-            PolicyDecisionSource(self.policy, self.store),
-            WakeupEvent(),
-            self.approvals,
-        )
-
-    def _require_alive(self) -> None:
-        self.alive()
-
-    def cycle(self) -> int:
-        """Run a cycle; return the number of steps that it started."""
-        before = sum(self.simulation.simulated_platform.starts.values())
-        self.controller.run_once()
-        return sum(self.simulation.simulated_platform.starts.values()) - before
-
-    def states(self) -> list[str]:
-        return [plan.state.value for plan in self.plans.plans()]
-
-    def last(self) -> PlanRecord:
-        return self.plans.plans()[-1]
-
-    def approve(self, plan: PlanRecord, *steps: str, digest: str = "") -> None:
-        now = self.simulation.clock.now()
-        approval = PlanApproval(
-            user="ada",
-            at=now,
-            steps=tuple(map(StepId, steps)) or tuple(each.id for each in plan.steps),
-            digest=digest or plan.digest,
-        )
-        self.decide(plan, PlanState.APPROVED, approval)
-
-    def decide(
-        self, plan: PlanRecord, state: PlanState, approval: PlanApproval | None = None
-    ) -> None:
-        now = self.simulation.clock.now()
-        assert self.plans.change(
-            plan.id, PlanChange(state=state, at=now, approval=approval)
-        )
-
-    def set_mode(self, mode: Mode) -> None:
-        entry = ModeChange(mode=mode, user="ada", at=NOON).entry()
-        self.store.save(MODE_KEY, entry)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from opendrs.controller import enrich_snapshot
 from opendrs.controller.consent import ConsentApproval
-from opendrs.controller.cycle import PolicyDecisionSource, evaluate
+from opendrs.controller.cycle import PolicyDecisionSource, evaluations
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
 from opendrs.guard import RejectionReason, check
 from opendrs.model import (
@@ -160,10 +160,12 @@ def test_future_failed_power_on_delays_retry() -> None:
 
 def test_future_observation_of_powered_off_node_is_offline() -> None:
     store = MemoryStore()
-    evaluate(
-        replace(sample_cluster(), taken_at=NOON + timedelta(days=30)),
-        Balance(threshold=1.0, limits=COOL),
-        store,
+    next(
+        evaluations(
+            replace(sample_cluster(), taken_at=NOON + timedelta(days=30)),
+            Balance(threshold=1.0, limits=COOL),
+            store,
+        )
     )
     store.write(
         StepRecord(

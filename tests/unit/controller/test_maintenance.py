@@ -125,20 +125,22 @@ def test_further_cycle_is_requested_once_for_the_same_plan() -> None:
     drained = with_drained_nodes(snapshot, store)
 
     for _ in range(3):
-        evaluation = source.evaluate(drained)
+        evaluation = next(source.evaluations(drained))
         source.record_decision(drained, evaluation.decision, "run")
 
     assert evaluation.policy is not None
     assert evaluation.policy.name == "drain"
     assert requested == [1]
-    assert source.evaluate(snapshot).policy is None  # the policy itself decides
+    assert (
+        next(source.evaluations(snapshot)).policy is None
+    )  # the policy itself decides
 
 
 def test_return_without_a_guest_is_finished() -> None:
     store = store_with(RETURN)
     source = MaintenanceDecisionSource(None, Balance(), store)
 
-    source.evaluate(cluster({"n1": 0.1, "n2": 0.1}, {"a": ("n2", 0.1)}))
+    next(source.evaluations(cluster({"n1": 0.1, "n2": 0.1}, {"a": ("n2", 0.1)})))
 
     (request,) = guest_returns(store)
     assert request.finished
