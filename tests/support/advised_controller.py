@@ -54,10 +54,14 @@ class AdvisedController:
         self.alive: Callable[[], None] = lambda: None
         self.restart()
 
-    def restart(self) -> None:
-        """Let a new process take over: all that is left is the store."""
+    def restart(self, approvals: PlanApprovals | None = None) -> None:
+        """Let a new process take over: all that is left is the store.
+
+        Args:
+            approvals: Approvals of a new configuration; None for the same one.
+        """
         simulation = self.simulation
-        self.approvals = PlanApprovals(
+        self.approvals = approvals or PlanApprovals(
             self.plans,
             self.store,
             simulation.clock,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 
 from opendrs.config.controller_settings import ControllerSettings, Mode
@@ -29,6 +30,7 @@ from opendrs.controller.plan_records import (
     plan_digest,
     plan_id,
     plan_record,
+    remaining_steps,
 )
 from opendrs.model import (
     Plan,
@@ -89,7 +91,13 @@ class PlanApprovals:
         self._clock = clock
         self._settings = settings
         self._cancellation = cancellation
-        self._reported_mode: EffectiveMode | None = None
+        self._reported_modes: dict[str, EffectiveMode] = {}
+
+    def with_settings(self, settings: ControllerSettings) -> PlanApprovals:
+        """Return the approvals with new *settings*; a change of the mode is logged."""
+        changed = copy(self)
+        changed._settings = settings  # noqa: SLF001 - of this class
+        return changed
 
     def reconcile(self) -> None:
         """Settle the plans of interrupted runs, and let old ones expire."""
@@ -97,12 +105,12 @@ class PlanApprovals:
             state, detail = interrupted_state(plan, self._store.records_of(plan.run))
             self._change(plan, state, detail)
         for plan in self._plans.plans(_OPEN):
-            self._expire(plan)
+            self._end_late(plan)
 
     def next_approved(self) -> ApprovedPlan | None:
         """Return the oldest plan that was approved and may start now, or None."""
         for plan in self._plans.plans([PlanState.APPROVED]):
-            if self._expire(plan):
+            if self._end_late(plan):
                 continue
             if self._mode(plan.policy, plan.reason).mode is Mode.OBSERVE:
                 continue
@@ -127,20 +135,17 @@ class PlanApprovals:
 
     def approve(self, decided: RecordedDecision) -> ApprovedPlan | None:
         """Return the steps that the mode allows to start; propose the others."""
-        decision = decided.decision
-        steps = decision.plan.steps
-        self._report_mode(self._mode(decided.policy.name, ""))
-        mode = self._mode(decided.policy.name, decision.reason.value)
-        waiting = self._supersede(steps, decided)
-        if not steps or mode.mode is Mode.OBSERVE:
+        steps = decided.decision.plan.steps
+        self._report_mode(decided.policy.name)
+        mode = self._mode(decided.policy.name, decided.decision.reason.value).mode
+        unattended = self._unattended(decided) if mode is Mode.AUTOMATIC else ()
+        waiting = remaining_steps(steps, unattended)
+        is_proposed = self._supersede(waiting, decided)
+        if not steps or mode is Mode.OBSERVE:
             return None
-        if mode.mode is Mode.AUTOMATIC:
-            unattended = self._unattended(decided)
-            if unattended:
-                return self._start_unattended(decided, unattended)
-        if not waiting and not self._is_declined(steps):
-            self._propose(decided)
-        return None
+        if waiting and not is_proposed and not self._is_declined(waiting):
+            self._propose(decided, waiting)
+        return self._start_unattended(decided, unattended) if unattended else None
 
     def _unattended(self, decided: RecordedDecision) -> tuple[Step, ...]:
         """Return the steps of *decided* that need no approval in mode automatic."""
@@ -155,19 +160,24 @@ class PlanApprovals:
             self._settings, entries, self._clock.now(), policy=policy, reason=reason
         )
 
-    def _report_mode(self, mode: EffectiveMode) -> None:
-        """Log *mode* if it is another than that of the decision before."""
-        if self._reported_mode is not None and mode != self._reported_mode:
+    def _report_mode(self, policy: str) -> None:
+        """Log the mode if it is another than that of the decision before.
+
+        Only decisions of the same *policy* are compared: its mode may be restricted.
+        """
+        mode = self._mode(policy, "")
+        if self._reported_modes.get(policy, mode) != mode:
             log_event(
                 LogEventCode.MODE_CHANGED,
                 f"mode {mode.mode}: {mode.detail}",
                 mode=mode.mode,
                 source=mode.source,
             )
-        self._reported_mode = mode
+        self._reported_modes[policy] = mode
 
-    def _record(self, decided: RecordedDecision) -> PlanRecord:
-        return plan_record(decided, self._clock.now(), self._settings.approval_time)
+    def _record(self, decided: RecordedDecision, steps: Sequence[Step]) -> PlanRecord:
+        now, lifetime = self._clock.now(), self._settings.approval_time
+        return plan_record(decided, tuple(steps), now, lifetime)
 
     def _add(self, plan: PlanRecord) -> PlanRecord:
         """Add *plan* under a new id, and return it."""
@@ -182,15 +192,19 @@ class PlanApprovals:
         """Supersede proposed plans with other steps; return True if one remains.
 
         A policy that waits does not judge the proposed plan: nothing replaces it then.
+
+        Args:
+            steps: The steps of the decision that need an approval.
+            decided: The decision.
         """
-        if not steps and decided.decision.reason in _UNDECIDED:
+        if decided.decision.reason in _UNDECIDED and not decided.decision.plan.steps:
             return True
         remains, run = False, decided.run
         for plan in self._plans.plans([PlanState.PROPOSED]):
             if are_same(plan.steps, steps):
                 remains = True
                 continue
-            newer = "other steps" if steps else "nothing is to be done"
+            newer = "other steps" if steps else "nothing is to be approved"
             self._change(plan, PlanState.SUPERSEDED, f"newer decision {run}: {newer}")
         return remains
 
@@ -203,12 +217,16 @@ class PlanApprovals:
         return any(
             now < plan.expires_at
             and are_same(plan.steps, steps)
-            and not self._store.records_of(plan.run)
+            and not self._was_started(plan)
             for plan in self._plans.plans(_DECLINED)
         )
 
-    def _propose(self, decided: RecordedDecision) -> None:
-        plan = self._add(self._record(decided))
+    def _was_started(self, plan: PlanRecord) -> bool:
+        names = {step.id for step in plan.steps}
+        return any(each.step in names for each in self._store.records_of(plan.run))
+
+    def _propose(self, decided: RecordedDecision, steps: Sequence[Step]) -> None:
+        plan = self._add(self._record(decided, steps))
         log_event(
             LogEventCode.PLAN_PROPOSED,
             f"plan {plan.id}: {format_count(len(plan.steps), 'step')} for approval "
@@ -223,7 +241,7 @@ class PlanApprovals:
         self, decided: RecordedDecision, steps: Sequence[Step]
     ) -> ApprovedPlan | None:
         """Record that the mode approves *steps*, and start them."""
-        record = self._record(decided)
+        record = self._record(decided, steps)
         approval = PlanApproval(
             user=None,
             at=record.created_at,
@@ -247,12 +265,21 @@ class PlanApprovals:
             run=plan.run,
             plan=Plan(steps),
             policy=plan.policy,
+            reason=plan.reason,
             stop_reason=execution.stop_reason,
             ended=execution.ended,
         )
 
-    def _expire(self, plan: PlanRecord) -> bool:
-        """Let *plan* expire if its time is over; return True if it is."""
+    def _end_late(self, plan: PlanRecord) -> bool:
+        """End *plan* if it can no longer start; return True if it cannot.
+
+        A plan without the approval of an operator starts in the cycle that decided it.
+        If it has not, the controller was killed, and the decision is not repeated.
+        """
+        if plan.approval is not None and plan.approval.user is None:
+            detail = "the controller ended before the plan started"
+            self._change(plan, PlanState.FAILED, detail)
+            return True
         if self._clock.now() < plan.expires_at:
             return False
         verb = "approved" if plan.state is PlanState.PROPOSED else "started"

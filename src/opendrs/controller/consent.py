@@ -43,6 +43,7 @@ class ApprovedPlan:
         run: Name of the execution.
         plan: The steps: the plan of a decision, or a part of it.
         policy: Name of the policy that decided it.
+        reason: Code of the reason of the decision.
         stop_reason: Function that returns why no further step may start, or an empty
             text; called before each step. It may raise `StoreError`.
         ended: Function that receives the outcomes; it may raise `StoreError`.
@@ -51,6 +52,7 @@ class ApprovedPlan:
     run: str
     plan: Plan
     policy: str
+    reason: str
     stop_reason: Callable[[], str] = str
     ended: Callable[[ExecutionReport], None] = _ignore_report
 
@@ -104,4 +106,9 @@ class ConsentApproval:
         plan = decided.decision.plan
         if not plan.steps or not self._consent(decided):
             return None
-        return ApprovedPlan(run=decided.run, plan=plan, policy=decided.policy.name)
+        return ApprovedPlan(
+            run=decided.run,
+            plan=plan,
+            policy=decided.policy.name,
+            reason=decided.decision.reason.value,
+        )

@@ -10,7 +10,7 @@ from datetime import datetime
 from opendrs.config import json_line
 from opendrs.controller.consent import RecordedDecision
 from opendrs.controller.step_groups import group_steps
-from opendrs.model import Plan, Snapshot, Step, StepId, plan_as_text
+from opendrs.model import Action, Plan, Snapshot, Step, StepId, plan_as_text
 from opendrs.ports import Outcome, PlanRecord, PlanState, StepRecord
 
 _ID_ALPHABET = "23456789abcdefghjkmnpqrstvwxyz"  # without characters that look alike
@@ -18,12 +18,13 @@ _ID_LENGTH = 5
 
 
 def plan_record(
-    decided: RecordedDecision, now: datetime, lifetime: float
+    decided: RecordedDecision, steps: tuple[Step, ...], now: datetime, lifetime: float
 ) -> PlanRecord:
-    """Return the proposed plan of *decided*, without an id.
+    """Return a proposed plan of *decided*, without an id.
 
     Args:
         decided: The decision.
+        steps: The steps of the plan: those of the decision, or a part of them.
         now: The time.
         lifetime: Seconds in which the plan can be approved and started.
     """
@@ -36,8 +37,8 @@ def plan_record(
         policy=decided.policy.name,
         reason=decision.reason.value,
         reason_detail=decision.detail,
-        steps=decision.plan.steps,
-        groups=joint_steps(decision.plan.steps, decided.snapshot),
+        steps=steps,
+        groups=joint_steps(steps, decided.snapshot),
         digest="",
         snapshot=_sha256(json_line(decided.snapshot)),
         state=PlanState.PROPOSED,
@@ -78,16 +79,35 @@ def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def remaining_steps(steps: Sequence[Step], started: Sequence[Step]) -> tuple[Step, ...]:
+    """Return the *steps* that are not in *started*, and do not depend on those."""
+    names = {step.id for step in started}
+    return tuple(
+        replace(
+            step,
+            depends_on=tuple(name for name in step.depends_on if name not in names),
+        )
+        for step in steps
+        if step.id not in names
+    )
+
+
 def are_same(steps: Sequence[Step], others: Sequence[Step]) -> bool:
     """Return True if both are the same actions in the same order.
 
-    The details are ignored: they contain measurements.
+    Ignored are the details, which contain measurements, and the ids, which count the
+    steps of a decision.
     """
-    return [_essence(step) for step in steps] == [_essence(step) for step in others]
+    return _essence(steps) == _essence(others)
 
 
-def _essence(step: Step) -> Step:
-    return replace(step, detail="")
+def _essence(steps: Sequence[Step]) -> list[tuple[Action, list[int]]]:
+    """Return each action, with the positions of the steps that it depends on."""
+    positions = {step.id: position for position, step in enumerate(steps)}
+    return [
+        (step.action, sorted(positions[name] for name in step.depends_on))
+        for step in steps
+    ]
 
 
 def interrupted_state(

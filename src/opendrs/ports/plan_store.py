@@ -94,7 +94,8 @@ class PlanRecord:
 
     Attributes:
         id: Short name for the operator.
-        run: Name of the cycle that decided it, and of its execution.
+        run: Name of the cycle that decided it, and of its execution. Two plans of one
+            cycle have different steps.
         created_at: Time of the decision.
         lifetime: Seconds in which it can be approved and started.
         policy: Name of the policy.

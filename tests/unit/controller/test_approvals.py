@@ -8,8 +8,9 @@ from datetime import timedelta
 
 import pytest
 
-from opendrs.config.controller_settings import Mode
+from opendrs.config.controller_settings import ControllerSettings, Mode
 from opendrs.controller import execute
+from opendrs.controller.events import LogEventCode
 from opendrs.controller.plan_records import plan_id
 from opendrs.controller.protection import BREAKER_KEY
 from opendrs.model import Action, time_as_text
@@ -212,6 +213,88 @@ def test_guest_that_needs_approval_does_not_block_the_others(
     assert started == len(moved) - 1
     assert advised.simulation.node_of(moved[0]) == "a"
     assert "done" in advised.states()
+
+
+def test_automatic_supersedes_the_proposal_with_the_same_steps(
+    store: SqliteStore,
+) -> None:
+    advised = AdvisedController(store, mode=Mode.ADVISE)
+    advised.cycle()
+    advised.simulation.clock.sleep(60)
+    advised.set_mode(Mode.AUTOMATIC)
+
+    assert advised.cycle() == 2
+
+    assert advised.states() == ["superseded", "done"]
+
+
+def test_steps_that_wait_for_approval_are_proposed_beside_those_that_start(
+    store: SqliteStore,
+) -> None:
+    advised = AdvisedController(store, mode=Mode.AUTOMATIC, advise_guests=("one",))
+
+    assert advised.cycle() == 1
+
+    started, proposed = sorted(advised.plans.plans(), key=lambda plan: plan.state)
+    assert [each.action.guest for each in proposed.steps] == ["one"]  # type: ignore[union-attr]
+    assert (started.state, proposed.state) == (PlanState.DONE, PlanState.PROPOSED)
+    assert proposed.steps[0].depends_on == ()
+    advised.simulation.clock.sleep(60)
+    advised.cycle()
+    assert advised.plans.plan(proposed.id) == proposed  # with other ids of its steps
+    advised.approve(proposed)
+    assert advised.cycle() == 1
+    assert advised.simulation.node_of("one") == "b"
+
+
+def test_declined_steps_are_not_proposed_again_beside_those_that_start(
+    store: SqliteStore,
+) -> None:
+    advised = AdvisedController(store, mode=Mode.AUTOMATIC, advise_guests=("one",))
+    advised.cycle()
+    (proposed,) = advised.plans.plans([PlanState.PROPOSED])
+    advised.decide(proposed, PlanState.REJECTED)
+
+    advised.cycle()
+
+    assert advised.plans.plans([PlanState.PROPOSED]) == ()
+
+
+def test_automatic_plan_of_a_killed_controller_is_not_started_later(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    advised = AdvisedController(store, mode=Mode.AUTOMATIC)
+    change = advised.plans.change
+
+    def killed(*_: object) -> bool:
+        raise KeyboardInterrupt  # between approved and running
+
+    monkeypatch.setattr(advised.plans, "change", killed)
+    with pytest.raises(KeyboardInterrupt):
+        advised.cycle()
+    monkeypatch.setattr(advised.plans, "change", change)
+    assert advised.states() == ["approved"]
+    advised.simulation.clock.sleep(HOUR / 2)
+    advised.restart()
+
+    assert advised.approvals.next_approved() is None
+    assert advised.states() == ["failed"]
+    assert advised.cycle() == 2
+
+
+def test_mode_of_a_new_configuration_is_logged(
+    store: SqliteStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    advised = AdvisedController(store, mode=Mode.OBSERVE)
+    advised.cycle()
+
+    changed = advised.approvals.with_settings(ControllerSettings(mode=Mode.ADVISE))
+    advised.restart(changed)
+    advised.cycle()
+
+    events = [getattr(record, "event", "") for record in caplog.records]
+    assert events.count(LogEventCode.MODE_CHANGED) == 1
 
 
 def test_plans_wait_for_approval_while_the_breaker_is_open(
