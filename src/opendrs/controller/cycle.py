@@ -33,7 +33,7 @@ from opendrs.controller.protection import CircuitBreaker, protect
 from opendrs.controller.recovery import recover
 from opendrs.controller.reservations import add_reservations
 from opendrs.controller.serialization import cycle_record
-from opendrs.model import DEFAULT_PROTECTION, Protection, Snapshot
+from opendrs.model import DEFAULT_PROTECTION, Protection, Snapshot, Step
 from opendrs.optimizer import Portion
 from opendrs.policies import Decision, Drain, Policy, Return, first_repair
 from opendrs.policies.optimize import Optimize, Repair
@@ -143,9 +143,18 @@ class DecisionSource(Protocol):
         """
 
     def record_decision(
-        self, snapshot: Snapshot, decision: Decision[Any], run: str
+        self, decision: Decision[Any], run: str, started: Sequence[Step]
     ) -> None:
-        """Record that the last yielded *decision* is about to be executed as *run*."""
+        """Record that steps of the last yielded decision are about to be executed.
+
+        Args:
+            decision: The decision.
+            run: Name of the execution.
+            started: The steps: all of the plan, or a part of them.
+        """
+
+    def record_approved(self, approved: ApprovedPlan) -> None:
+        """Record that a plan of an earlier cycle is about to be executed."""
 
 
 class PolicyDecisionSource:
@@ -173,8 +182,11 @@ class PolicyDecisionSource:
         return evaluations(snapshot, self._policy, self._store)
 
     def record_decision(
-        self, snapshot: Snapshot, decision: Decision[Any], run: str
+        self, decision: Decision[Any], run: str, started: Sequence[Step]
     ) -> None:
+        """Do nothing: there are no requests to update."""
+
+    def record_approved(self, approved: ApprovedPlan) -> None:
         """Do nothing: there are no requests to update."""
 
 
@@ -270,6 +282,7 @@ def execute_approved(
         approved = context.approval.next_approved()
         if approved is None:
             break
+        context.decision_source.record_approved(approved)
         executed.append((approved.run, _run_steps(context, approved)))
     return tuple(executed)
 
@@ -376,7 +389,6 @@ def _execute(
     approved = context.approval.approve(decided)
     if plan.steps and approved is None:
         return None
-    context.decision_source.record_decision(
-        decided.snapshot, decided.decision, decided.run
-    )
+    started = () if approved is None else approved.plan.steps
+    context.decision_source.record_decision(decided.decision, decided.run, started)
     return ExecutionReport() if approved is None else _run_steps(context, approved)

@@ -5,12 +5,13 @@ They precede those of the policy, whatever it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from opendrs.arrays import SkipReason
+from opendrs.controller.consent import ApprovedPlan
 from opendrs.controller.cycle import DecisionSource, Evaluation
 from opendrs.controller.drained_nodes import (
     DRAIN_PREFIX,
@@ -21,7 +22,7 @@ from opendrs.controller.drained_nodes import (
 )
 from opendrs.controller.node_inventory import record_nodes
 from opendrs.errors import StoreError
-from opendrs.model import Action, Limits, PowerOff, PowerOn, Snapshot
+from opendrs.model import Action, Limits, PowerOff, PowerOn, Snapshot, Step
 from opendrs.policies import (
     Decision,
     DecisionReason,
@@ -96,19 +97,24 @@ class MaintenanceDecisionSource:
         yield from self._source.evaluations(snapshot)
 
     def record_decision(
-        self, snapshot: Snapshot, decision: Decision[Any], run: str
+        self, decision: Decision[Any], run: str, started: Sequence[Step]
     ) -> None:
         """Record the decision of the other source, if it decided.
 
         Otherwise a further cycle is requested, unless the same plan was tried before.
         """
         if self._delegated and self._source is not None:
-            self._source.record_decision(snapshot, decision, run)
+            self._source.record_decision(decision, run, started)
             return
         actions = tuple(step.action for step in decision.plan.steps)
         if actions != self._last_actions:
             self._notify()
         self._last_actions = actions
+
+    def record_approved(self, approved: ApprovedPlan) -> None:
+        """Record that a plan of an earlier cycle is about to be executed."""
+        if self._source is not None:
+            self._source.record_approved(approved)
 
     def _return_guests(
         self, request: GuestReturn, snapshot: Snapshot, limits: Limits

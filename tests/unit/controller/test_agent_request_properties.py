@@ -174,7 +174,9 @@ class AgentRequestMachine(RuleBasedStateMachine):
         evaluation = next(self.agent_cluster.request_batch.evaluations(seen))
         if begun:
             self.agent_cluster.request_batch.record_decision(
-                seen, evaluation.decision, f"dead {len(self.seen)}"
+                evaluation.decision,
+                f"dead {len(self.seen)}",
+                evaluation.decision.plan.steps,
             )
         self.agent_cluster.restart()
 

@@ -473,9 +473,8 @@ def test_unstarted_steps_are_reported_as_skipped(agent_cluster: AgentCluster) ->
         agent_cluster.submit(name)
     request_id = agent_cluster.submit("h1", OVER, ["vm1"])
     seen = agent_cluster.simulation.simulated_platform.observe()
-    agent_cluster.request_batch.record_decision(
-        seen, next(agent_cluster.request_batch.evaluations(seen)).decision, "run"
-    )
+    decision = next(agent_cluster.request_batch.evaluations(seen)).decision
+    agent_cluster.request_batch.record_decision(decision, "run", decision.plan.steps)
     assert (
         agent_cluster.get_status(request_id).steps[0].outcome is None
     )  # and the process dies

@@ -126,7 +126,7 @@ def test_further_cycle_is_requested_once_for_the_same_plan() -> None:
 
     for _ in range(3):
         evaluation = next(source.evaluations(drained))
-        source.record_decision(drained, evaluation.decision, "run")
+        source.record_decision(evaluation.decision, "run", ())
 
     assert evaluation.policy is not None
     assert evaluation.policy.name == "drain"
