@@ -96,6 +96,9 @@ class RecordingObserver:
         assert record.outcome is not None
         self.finished.append(record)
 
+    def steps_polled(self) -> None:
+        """Do nothing."""
+
 
 class UnreliablePlatform(SimulatedPlatform):
     """Simulated platform that counts starts, and whose nodes may become unreachable.

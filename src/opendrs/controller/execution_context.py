@@ -54,6 +54,9 @@ class ExecutionObserver(Protocol):
     def step_finished(self, step: Step, record: StepRecord) -> None:
         """Handle the outcome of *step*, also if it was never started."""
 
+    def steps_polled(self) -> None:
+        """Handle that all steps were polled, also if the platform is unreachable."""
+
 
 class NullObserver:
     """Execution observer that ignores all events."""
@@ -71,6 +74,9 @@ class NullObserver:
         """Do nothing."""
 
     def step_finished(self, step: Step, record: StepRecord) -> None:
+        """Do nothing."""
+
+    def steps_polled(self) -> None:
         """Do nothing."""
 
 
