@@ -25,8 +25,9 @@ from opendrs.controller.drained_nodes import (
 from opendrs.controller.modes import effective_mode
 from opendrs.errors import ConfigurationError, DiagnosticCode, UnknownNodeError
 from opendrs.escapes import repr_value
-from opendrs.model import NodeId, NodeState, Snapshot
+from opendrs.model import NodeId, NodeState, PowerOff, PowerOn, Snapshot
 from opendrs.policies import DecisionReason, Drain, Policy
+from opendrs.ports import PlanRecord
 from opendrs.store import OPERATOR_PREFIX
 
 
@@ -135,6 +136,9 @@ def end_drain(
 ) -> None:
     """Record that *drained* may receive guests, and whether its guests return.
 
+    Open plans that drain it end. A plan for several nodes is decided again for the
+    others.
+
     Raises:
         StoreError: The store cannot be written.
     """
@@ -145,4 +149,12 @@ def end_drain(
     )
     entries = {drained.key: None, request.key: request.entry if bring_back else None}
     with open_operator_store(source.platform.name, settings) as store:
-        store.change(action, entries)
+        store.change(action, entries, lambda plan: _drains(plan, drained.node))
+
+
+def _drains(plan: PlanRecord, node: NodeId) -> bool:
+    """Return True if *plan* is a drain that migrates guests from *node*."""
+    return plan.policy == Drain.name and any(
+        not isinstance(step.action, PowerOn | PowerOff) and step.action.source == node
+        for step in plan.steps
+    )
