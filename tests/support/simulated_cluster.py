@@ -312,6 +312,13 @@ class InterceptedPorts:
         with self._interceptor("save"):
             self._store.save(key, value)
 
+    def replace(
+        self, key: str, before: Mapping[str, object], after: Mapping[str, object]
+    ) -> bool:
+        """Forward the call."""
+        with self._interceptor("replace"):
+            return self._store.replace(key, before, after)
+
     def write(self, record: StepRecord) -> None:
         """Forward the call."""
         with self._interceptor(f"write {record.step} {record.task} {record.outcome}"):

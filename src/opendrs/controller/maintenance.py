@@ -126,7 +126,7 @@ class MaintenanceDecisionSource:
         is_late = snapshot.taken_at - request.requested_at > MAX_WAIT
         if not decision.plan.steps and (is_late or not _waits(decision)):
             finished = replace(request, finished=True)
-            self._store.save(request.key, finished.entry)
+            self._store.replace(request.key, request.entry, finished.entry)
         return Evaluation(memory, decision, policy=policy)
 
 

@@ -195,6 +195,19 @@ def test_undrain_ends_the_plans_that_drain_the_node(lab: Lab, tmp_path: Path) ->
     }
 
 
+def test_mode_of_a_controller_prevents_the_return_and_undrain_says_so(
+    lab: Lab, tmp_path: Path
+) -> None:
+    lab.run("drain", "n1", "--yes")
+
+    with SqliteStore(tmp_path / "record.sqlite"):  # as a controller
+        result = lab.run("undrain", "n1", "--bring-back", "--format", "json")
+
+    assert result.status == 1
+    assert "mode observe" in json.loads(result.out)["blocked"]
+    assert "mode observe" in result.err
+
+
 def test_second_drain_continues_the_first(lab: Lab) -> None:
     lab.run("drain", "n1", "--yes", "--because", "new disk")
     (first,) = lab.document("drain")["nodes"]
