@@ -252,6 +252,7 @@ def run_cycle(context: CycleContext) -> CycleResult:
         StoreError: The store could not be read or written.
     """
     execution = context.execution
+    execution.starts.migrations = 0
     correct_times(execution.store, execution.clock.now())
     recovered = _recover(context)
     _reconcile(context)

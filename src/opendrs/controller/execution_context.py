@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from opendrs.guard import Rejection
@@ -34,6 +34,13 @@ class CancellationToken:
     def abort_requested(self) -> bool:
         """Return True if running steps must be aborted as well."""
         return self._requests > 1
+
+
+@dataclass(slots=True)
+class StartCount:
+    """Number of migrations that were started since the cycle began."""
+
+    migrations: int = 0
 
 
 class ExecutionObserver(Protocol):
@@ -92,6 +99,7 @@ class ExecutionContext:
         observer: Receives the events of the execution.
         cancellation: Stop and abort requests of the operator.
         protection: Protection of the cluster.
+        starts: Migrations that the plans of this cycle have started.
         poll_interval: Seconds between two polls.
         stop_reason: Function that returns why no further step may start, or an empty
             text; called before each step. It may raise `StoreError`.
@@ -104,5 +112,6 @@ class ExecutionContext:
     observer: ExecutionObserver
     cancellation: CancellationToken
     protection: Protection = DEFAULT_PROTECTION
+    starts: StartCount = field(default_factory=StartCount)
     poll_interval: float = 1.0
     stop_reason: Callable[[], str] = str
