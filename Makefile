@@ -42,10 +42,10 @@ test-clusters: $(VENV)/ready
 	    tests/contracts/test_platform.py -k "not libvirt"
 	OPENDRS_INCUS_LAB=required INCUS_SUITE=sid $(PYTEST) -m lab $(INCUS_TESTS)
 
-# Controllers against faults, clocks that jump and kills, judged by true events; some
-# minutes. One episode again: make soak SEED=1234 CYCLES=1
+# Controllers against operators, faults, clocks that jump and kills, judged by true
+# events; half an hour. One episode again: make soak SEED=1234 CYCLES=1
 SEED ?= 1
-CYCLES ?= 5000
+CYCLES ?= 10000
 soak: $(VENV)/ready
 	PYTHONPATH=tests $(BIN)/python -m soak --seed $(SEED) --cycles $(CYCLES)
 

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from time import monotonic
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import URL, create_engine, text
+from sqlalchemy import NullPool, create_engine, make_url, text
 
+from opendrs.config.settings import MAX_LEASE_TIME
 from opendrs.controller import SystemClock
 from opendrs.errors import LeaseLostError, StoreError
 from opendrs.store import Access, LeaseHolder, PostgresqlStore
 from opendrs.store.tables import METADATA
-from support.postgresql_server import server_process_id
+from support.postgresql_server import PostgresqlServer
 
 LEASE_TIME = 2.0  # seconds; short, so that tests wait little
 CLOCK = SystemClock()
@@ -32,6 +31,10 @@ url, seconds = sys.argv[1], float(sys.argv[2])
 with PostgresqlStore(url, "lab", lease_time=seconds) as store:
     print("held", flush=True)
     for line in sys.stdin:
+        if line == "begin\\n":
+            with store.transaction():
+                print("begun", flush=True)
+                sys.stdin.readline()
         try:
             store.require_lease()
             store.save("key", {"by": "holder"})
@@ -63,6 +66,13 @@ class Holder:
         """Let it write; return `saved` or the class of the error."""
         assert self.process.stdin is not None
         self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self._line()
+
+    def begin(self) -> str:
+        """Let it begin a transaction, and wait in it."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("begin\n")
         self.process.stdin.flush()
         return self._line()
 
@@ -154,6 +164,16 @@ def test_suspended_process_cannot_write_after_takeover(
         assert successor.load("key") == {"by": "successor"}
 
 
+def test_process_suspended_in_a_transaction_does_not_prevent_takeover(
+    postgresql_url: str, holder: Holder
+) -> None:
+    assert holder.begin() == "begun"
+    holder.process.send_signal(signal.SIGSTOP)
+
+    with acquired_within(postgresql_url, 3 * LEASE_TIME) as successor:
+        successor.save("key", {})
+
+
 def test_stale_token_is_rejected_by_the_server(postgresql_url: str) -> None:
     """The check in the transaction alone suffices, whatever the clock here says."""
     with store(postgresql_url) as stale:
@@ -178,28 +198,15 @@ def test_lease_not_renewed_for_two_thirds_forbids_starts(postgresql_url: str) ->
 
 
 def test_frozen_server_forbids_starts_and_recovers(
-    postgresql_url: str, postgresql_server: URL
+    postgresql_url: str, postgresql_server: PostgresqlServer
 ) -> None:
-    server = server_process_id(postgresql_server)
-    with store(postgresql_url) as opened:
-        children = _children(server)
-        for one in (server, *children):
-            os.kill(one, signal.SIGSTOP)
-        try:
-            CLOCK.sleep(LEASE_TIME)
-            with pytest.raises(LeaseLostError):
-                opened.require_lease()
-        finally:
-            for one in (*children, server):
-                os.kill(one, signal.SIGCONT)
+    with store(postgresql_url) as opened, postgresql_server.frozen():
+        CLOCK.sleep(LEASE_TIME)
+        with pytest.raises(LeaseLostError):
+            opened.require_lease()
     with acquired_within(postgresql_url, 3 * LEASE_TIME) as again:
         again.require_lease()
         again.save("key", {})
-
-
-def _children(process_id: int) -> list[int]:
-    path = Path(f"/proc/{process_id}/task/{process_id}/children")
-    return [int(one) for one in path.read_text().split()]
 
 
 def test_ended_connections_are_replaced(postgresql_url: str) -> None:
@@ -265,3 +272,74 @@ def test_holder_of_the_lease_is_visible_to_readers(
 
         assert found == LeaseHolder(socket.gethostname(), holder.process.pid)
         assert store.lease_holder() is None
+
+
+@pytest.fixture
+def shift(postgresql_url: str) -> Iterator[Callable[[float], None]]:
+    """Put a clock before that of the server; yield a function that sets it."""
+    engine = create_engine(
+        postgresql_url.replace("://", "+psycopg://", 1), poolclass=NullPool
+    )
+    name = make_url(postgresql_url).database
+    statements = (
+        "CREATE SCHEMA shift",
+        "CREATE TABLE shift.ahead AS SELECT 0.0::float AS seconds",
+        "CREATE SCHEMA shifted",
+        """CREATE FUNCTION shifted.clock_timestamp() RETURNS timestamptz LANGUAGE sql
+        AS 'SELECT pg_catalog.clock_timestamp() + seconds * interval ''1 second''
+            FROM shift.ahead'""",
+        f"ALTER DATABASE {name} SET search_path = shifted, pg_catalog, public",
+    )
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
+
+    def set_ahead(seconds: float) -> None:
+        with engine.begin() as connection:
+            connection.execute(
+                text("UPDATE shift.ahead SET seconds = :s"), {"s": seconds}
+            )
+
+    yield set_ahead
+    engine.dispose()
+
+
+def test_server_clock_set_forward_lets_one_process_write(
+    postgresql_url: str, shift: Callable[[float], None]
+) -> None:
+    with store(postgresql_url) as former:
+        former.save("key", {"by": "former"})
+        shift(3600.0)
+        with acquired_within(postgresql_url, 3 * LEASE_TIME) as successor:
+            with pytest.raises(LeaseLostError):
+                former.save("key", {"by": "former"})
+            CLOCK.sleep(LEASE_TIME)
+            with pytest.raises(LeaseLostError):
+                former.require_lease()
+            successor.save("key", {"by": "successor"})
+            assert successor.load("key") == {"by": "successor"}
+
+
+def test_server_clock_set_back_does_not_end_the_lease(
+    postgresql_url: str, shift: Callable[[float], None]
+) -> None:
+    with store(postgresql_url) as opened:
+        shift(-3600.0)
+        CLOCK.sleep(2 * LEASE_TIME)
+
+        opened.require_lease()
+        opened.save("key", {})
+        with pytest.raises(LeaseLostError):
+            store(postgresql_url).__enter__()
+
+
+def test_lease_of_killed_process_ends_after_server_clock_was_set_back(
+    postgresql_url: str, shift: Callable[[float], None]
+) -> None:
+    killed = Holder(postgresql_url)
+    killed.process.kill()
+    killed.process.communicate()
+    shift(-3 * MAX_LEASE_TIME)
+
+    with acquired_within(postgresql_url, 3 * LEASE_TIME) as successor:
+        successor.save("key", {})

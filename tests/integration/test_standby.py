@@ -6,17 +6,21 @@ import json
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 
 import pytest
 import tomli_w
 
 from integration.libvirt_lab import eventually
+from opendrs.controller import SystemClock
 from opendrs.model import GIB
 from support import external_cluster
 from support.builders import cluster
-from support.external_cluster import AFTER, CallMoment, ExternalCluster
+from support.external_cluster import AFTER, BEFORE, CallMoment, ExternalCluster
+from support.postgresql_server import PostgresqlServer
 
 IMBALANCED = cluster(
     {"h1": 0.9, "h2": 0.1, "h3": 0.1},
@@ -24,6 +28,7 @@ IMBALANCED = cluster(
 )
 SPEED = 20.0 * GIB  # bytes per second: a guest migrates in one to two seconds
 LEASE_TIME = 3.0  # seconds
+CLOCK = SystemClock()
 
 
 class RunningController:
@@ -47,7 +52,7 @@ class RunningController:
         """Return the logged events of that name."""
         lines = self._log.read_text().splitlines(keepends=True)
         events = [json.loads(line) for line in lines if line.startswith("{")]
-        return [event for event in events if event["event"] == name]
+        return [event for event in events if event.get("event") == name]
 
     def wait_for(self, name: str) -> None:
         """Wait until an event of that name is logged."""
@@ -147,3 +152,87 @@ def test_ended_leader_is_followed_at_once(
     assert leader.process.wait(60) == 0
     follower.wait_for("decision-made")
     assert set(external.starts.values()) == {1}
+
+
+def watch_starts(external: ExternalCluster) -> list[float]:
+    """Return a list that receives the time of each start."""
+    times: list[float] = []
+
+    def note(now: CallMoment) -> None:
+        if now == ("start", BEFORE):
+            times.append(monotonic())
+
+    external.on_call = note
+    return times
+
+
+def restarted(
+    place: Path, controllers: list[RunningController], name: str
+) -> RunningController:
+    """Return a controller that has logged *name*; restart those that end with 3.
+
+    A service manager does that.
+    """
+    for _ in range(100):
+        for one in controllers[-2:]:
+            if one.events(name):
+                return one
+            if one.process.poll() is not None:
+                assert one.process.returncode == 3, one.text()
+                controllers.remove(one)
+                start(place, controllers)
+        CLOCK.sleep(0.5)
+    raise AssertionError(f"no controller has logged {name}")
+
+
+@pytest.fixture
+def slow(tmp_path: Path, external: ExternalCluster) -> ExternalCluster:
+    """Return the cluster with one migration at a time, so that steps wait."""
+    path = tmp_path / "opendrs.toml"
+    document = tomllib.loads(path.read_text())
+    document["limits"]["max_parallel_migrations"] = 1
+    path.write_text(tomli_w.dumps(document))
+    return external
+
+
+@pytest.mark.slow
+def test_server_frozen_for_a_minute_starts_nothing_twice(
+    tmp_path: Path,
+    slow: ExternalCluster,
+    controllers: list[RunningController],
+    postgresql_server: PostgresqlServer,
+) -> None:
+    times = watch_starts(slow)
+    start(tmp_path, controllers).wait_for("step-started")
+    start(tmp_path, controllers).wait_for("controller-standby")
+
+    with postgresql_server.frozen():
+        frozen_at = monotonic()
+        CLOCK.sleep(60.0)
+        thawed_at = monotonic()
+    last = restarted(tmp_path, controllers, "recovery-started")
+
+    last.wait_for("decision-made")
+    assert not [at for at in times if frozen_at + LEASE_TIME < at < thawed_at]
+    assert set(slow.starts.values()) == {1}
+
+
+def test_restart_of_the_server_starts_nothing_twice(
+    tmp_path: Path,
+    slow: ExternalCluster,
+    controllers: list[RunningController],
+    postgresql_server: PostgresqlServer,
+) -> None:
+    times = watch_starts(slow)
+    start(tmp_path, controllers).wait_for("step-started")
+    start(tmp_path, controllers).wait_for("controller-standby")
+
+    with postgresql_server.stopped():
+        stopped_at = monotonic()
+        CLOCK.sleep(2 * LEASE_TIME)
+        started_at = monotonic()
+    last = restarted(tmp_path, controllers, "recovery-started")
+
+    last.wait_for("decision-made")
+    assert not [at for at in times if stopped_at + LEASE_TIME < at < started_at]
+    assert set(slow.starts.values()) == {1}

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from opendrs.controller.cycle import evaluations
 from opendrs.controller.execution_context import (
     CancellationToken,
     ExecutionContext,
@@ -401,7 +400,7 @@ def balance(
     store, limits = MemoryStore(), DEFAULT_LIMITS
     settings = {"min_improvement": 0.01, **changes}
     policy = Balance(limits=limits, load_model=LoadModel.STATIC, **settings)
-    decision = next(evaluations(before, policy, store)).decision
+    decision = policy.decide(before, None)  # without the repair before it
     context = ExecutionContext(
         platform=platform,
         clock=DoubleClock(cluster),

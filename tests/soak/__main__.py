@@ -1,6 +1,6 @@
 """A long run of the controller against faults and kills, judged by true events.
 
-make soak                                5,000 cycles from seed 1
+make soak                                10,000 cycles from seed 1
 make soak SEED=1234 CYCLES=1             one episode again
 """
 
@@ -12,12 +12,16 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+from statistics import median
 
 from opendrs.ports import Outcome
+from soak.group import LEASE_TIME
 from soak.invariants import Violation
 from soak.run import RunResult, SoakRun
+from support.postgresql_server import PostgresqlServer, running_server
 
-FORKED_EVERY = 8  # each eighth episode kills real processes
+KINDS = 8  # of eight episodes, one kills real processes, and one has several at once
+FORKED, GROUP = 0, 4
 TRACE_LINES = 30  # of a trace
 
 
@@ -28,28 +32,37 @@ def main() -> int:
         description="Run controllers against faults and kills; judge by true events.",
     )
     add = parser.add_argument
-    add("--cycles", type=int, default=5000, help="end after N cycles", metavar="N")
+    add("--cycles", type=int, default=10_000, help="end after N cycles", metavar="N")
     add("--seed", type=int, default=1, help="seed of the first episode", metavar="N")
     add("--place", type=Path, help="directory for the records", metavar="DIR")
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="opendrs-soak-", dir=chosen.place) as place:
-        return _soak(chosen.seed, chosen.cycles, Path(place))
+    directory = tempfile.TemporaryDirectory(prefix="opendrs-soak-", dir=chosen.place)
+    with directory as place, running_server() as server:
+        return _soak(chosen.seed, chosen.cycles, Path(place), server)
 
 
-def run_seed(seed: int, place: Path) -> RunResult:
+def run_seed(seed: int, place: Path, server: PostgresqlServer) -> RunResult:
     """Play the episode of *seed*."""
-    return SoakRun(seed, place, forked=seed % FORKED_EVERY == 0).run()
+    kind = seed % KINDS
+    return SoakRun(
+        seed,
+        place,
+        forked=kind == FORKED,
+        server=server if kind == GROUP else None,
+    ).run()
 
 
-def _soak(first: int, cycles: int, place: Path) -> int:
+def _soak(first: int, cycles: int, place: Path, server: PostgresqlServer) -> int:
     total: Counter[str] = Counter()
+    takeovers: list[float] = []
     seed = first
     while total["cycles"] < cycles:
-        found = run_seed(seed, place)
+        found = run_seed(seed, place, server)
         total += found.counts
         total["cycles"] += found.cycles
         total["kills"] += found.kills
-        total["SIGKILL"] += found.kills if seed % FORKED_EVERY == 0 else 0
+        total["SIGKILL"] += found.kills if seed % KINDS in (FORKED, GROUP) else 0
+        takeovers += found.takeovers
         total["episodes that failed"] += found.failed
         if found.failed:
             print(describe(found), flush=True)
@@ -59,6 +72,11 @@ def _soak(first: int, cycles: int, place: Path) -> int:
     failed = total["episodes that failed"]
     print(f"seeds {first} to {seed - 1}: {failed} of {seed - first} failed")
     print(_summary(total))
+    if takeovers:
+        print(
+            f"{len(takeovers):,} takeovers of a lease of {LEASE_TIME:g} s: median "
+            f"{median(takeovers):.2f} s, at most {max(takeovers):.2f} s"
+        )
     return 1 if failed else 0
 
 
@@ -71,6 +89,9 @@ def _summary(total: Counter[str]) -> str:
 hosts: {total["silent"]:,} times silent, {total["crash"]:,} times failed
 platform: {total["down"]:,} outages, {total["unanswered"]:,} unanswered questions \
 about tasks, {total["task-unknown"]:,} about tasks that it had lost
+store: {total["store-away"]:,} times away
+operators: {total["command"]:,} commands, {total["approve"]:,} plans approved, \
+{total["reject"]:,} rejected, {total["cancel"]:,} cancelled
 clock: set {total["clock"]:,} times, cut {total["cooldown cut short by the clock"]:,} \
 cooldowns short"""
 

@@ -11,15 +11,11 @@ Times are true times, whatever the clock of the controller shows.
 
 from __future__ import annotations
 
-import json
 import math
-import sqlite3
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from soak.invariants import (
     Action,
@@ -33,9 +29,22 @@ from soak.invariants import (
     TrueJob,
     Violation,
 )
+from soak.record import Record
 
 SLACK = 300.0  # seconds by which an abort may be late: answers are slow, tries rare
-MOVES = ("live-migration", "cold-migration")
+RELOCATION = "relocation"  # of a stopped guest, which uses no memory
+MOVES = ("live-migration", "cold-migration", RELOCATION)
+MAINTENANCE = ("drain", "return")
+
+
+class Judge(Protocol):
+    """Follows the same events, and judges further invariants."""
+
+    def event(self, at: float, event: str, facts: Mapping[str, Any]) -> None:
+        """Follow a true event."""
+
+    def finish(self) -> None:
+        """Judge the end."""
 
 
 @dataclass(kw_only=True)
@@ -44,18 +53,20 @@ class InvariantChecker:
 
     Attributes:
         limits: The limits.
-        database: The record of the controller.
+        record: The record of the controller.
         node_memory: Memory of each host, and the part that it uses by itself, in bytes.
         rules: Placement rules, with the attributes of `soak.cluster.Rule`.
+        judges: Judges of further invariants.
         violations: What was found.
         counts: How often each event happened.
         trace: The last events, as text.
     """
 
     limits: CheckedLimits
-    database: Path
+    record: Record
     node_memory: Mapping[str, tuple[int, int]]
     rules: Sequence[Any] = ()
+    judges: list[Judge] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     trace: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=400))
@@ -80,12 +91,16 @@ class InvariantChecker:
         """Record a true event."""
         self._now = at
         self.counts[event] += 1
+        if event == "command":
+            self.counts[facts["command"]] += 1
         again = facts.get("outcome") is None and self._key(facts) in self._records
         if event not in ("answered", "look", "writing") and not again:
             self.trace.append((at, f"{event} {_shown(facts)}"))
         handle = getattr(self, "_on_" + event.replace("-", "_"), None)
         if handle is not None:
             handle(**facts)
+        for judge in self.judges:
+            judge.event(at, event, facts)
 
     def _key(self, facts: Mapping[str, Any]) -> Key:
         return facts.get("run", ""), facts.get("step", "")
@@ -104,15 +119,17 @@ class InvariantChecker:
             places: The true host of each guest, and whether it runs.
         """
         self._require_durable()
-        for key, row in self._rows().items():
+        for judge in self.judges:
+            judge.finish()
+        for key, row in self.record.outcomes().items():
             if row is None:
-                self._record_violation(Invariant.OPEN, f"{key} has no outcome", *key)
+                self.report(Invariant.OPEN, f"{key} has no outcome", *key)
         mine = {name: (g.host, g.running) for name, g in self._guests.items()}
         for name in sorted(mine.keys() | places.keys()):
             if mine.get(name) != places.get(name):
                 found, expected = places.get(name), mine.get(name)
                 detail = f"{name}: {found} instead of {expected}"
-                self._record_violation(Invariant.GUEST, detail, name)
+                self.report(Invariant.GUEST, detail, name)
 
     # What others do.
 
@@ -175,9 +192,22 @@ class InvariantChecker:
         self._all_aborted = True
 
     def _on_stuck(self, calls: int) -> None:
-        self._record_violation(Invariant.PROGRESS, f"no cycle within {calls} calls")
+        self.report(Invariant.PROGRESS, f"no cycle within {calls} calls")
 
-    def _on_look(self, taken: float, measured: float, silent: Iterable[str]) -> None:
+    def _on_resumed(self) -> None:
+        for job in self._jobs.values():
+            job.attended = self._now
+
+    def _on_former(self, method: str, facts: str) -> None:
+        detail = f"a former leader calls {method}: {facts}"
+        self.report(Invariant.LEADER, detail)
+
+    def _on_no_leader(self, detail: str) -> None:
+        self.report(Invariant.TAKEOVER, detail)
+
+    def _on_look(
+        self, taken: float, measured: float, silent: Iterable[str], **_: object
+    ) -> None:
         self._look = LastObservation(taken, measured, frozenset(silent))
 
     def _on_unanswered(self, job: str) -> None:
@@ -197,24 +227,20 @@ class InvariantChecker:
         action = _action(facts)
         same = [r for r in self._records.values() if r.action == action]
         opened = [record for record in same if record.outcome is None]
-        if not opened or self._rows().get(opened[-1].key, "") is not None:
-            self._record_violation(Invariant.UNRECORDED, f"{action}", *action[1:])
+        if not opened or self.record.outcomes().get(opened[-1].key, "") is not None:
+            self.report(Invariant.UNRECORDED, f"{action}", *action[1:])
         for record in self._inherited:
             if record.outcome is None:
-                self._record_violation(
-                    Invariant.OPEN, f"{record.key}", *record.action[1:]
-                )
+                self.report(Invariant.OPEN, f"{record.key}", *record.action[1:])
         if not opened:
             self._starting = None
             return
         self._starting = opened[-1]
         self._starting.starts += 1
         if self._starting.starts > 1:
-            self._record_violation(
-                Invariant.TWICE, f"{self._starting.key} {action}", *action[1:]
-            )
+            self.report(Invariant.TWICE, f"{self._starting.key} {action}", *action[1:])
         if action[0] != "power-on" and {*action[2:]} & self._look.unreachable:
-            self._record_violation(Invariant.UNOBSERVED, f"{action}", *action[1:])
+            self.report(Invariant.UNOBSERVED, f"{action}", *action[1:])
         if action[0] in MOVES:
             self._require_idle(action)
             # Unless it is accepted, this disturbs guests that are bound to it.
@@ -230,14 +256,10 @@ class InvariantChecker:
         _, guest, source, target = action
         for job in self._open_jobs():
             if job.action[1] == guest:
-                self._record_violation(
-                    Invariant.TWICE, f"{guest} already does {job.id}", guest
-                )
+                self.report(Invariant.TWICE, f"{guest} already does {job.id}", guest)
             if job.action[0] == "power-off" and job.action[3] in (source, target):
                 detail = f"{guest} migrates while {job.action[3]} is powered off"
-                self._record_violation(
-                    Invariant.NOT_EMPTY, detail, guest, job.action[3]
-                )
+                self.report(Invariant.NOT_EMPTY, detail, guest, job.action[3])
 
     def _on_job(self, job: str, by: str, **facts: str) -> None:
         own = by == "controller"
@@ -299,9 +321,7 @@ class InvariantChecker:
             detail = (
                 f"{job} was aborted after {elapsed:.1f} s of {self.limits.timeout:g}"
             )
-            self._record_violation(
-                Invariant.EARLY_ABORT, detail, job, *found.action[1:]
-            )
+            self.report(Invariant.EARLY_ABORT, detail, job, *found.action[1:])
 
     # What is recorded.
 
@@ -328,13 +348,11 @@ class InvariantChecker:
         kind, name, _, target = record.action
         if outcome in ("rejected", "skipped"):
             if record.starts:
-                self._record_violation(Invariant.OUTCOME, f"{record} was started", name)
+                self.report(Invariant.OUTCOME, f"{record} was started", name)
             return
         if job is None:
             if outcome == "done":
-                self._record_violation(
-                    Invariant.OUTCOME, f"{record} was not started", name
-                )
+                self.report(Invariant.OUTCOME, f"{record} was not started", name)
             return
         if outcome == "lost" and job.state == "running":
             self._require_timeout(job)
@@ -347,9 +365,7 @@ class InvariantChecker:
         )
         if wrong:
             detail = f"{record.key} is {outcome}, and {job.id} is {job.state}"
-            self._record_violation(
-                Invariant.OUTCOME, detail, job.id, *record.action[1:]
-            )
+            self.report(Invariant.OUTCOME, detail, job.id, *record.action[1:])
         if job.state == "running":
             job.lost = True
         if kind in MOVES and guest is not None and outcome in ("done", "lost"):
@@ -366,9 +382,7 @@ class InvariantChecker:
         waited = self._now - min(since, default=self._now)
         if not job.unknown and waited < self.limits.timeout - 1e-6:
             detail = f"{job.id} is recorded as lost after {waited:.1f} s"
-            self._record_violation(
-                Invariant.EARLY_LOSS, detail, job.id, *job.action[1:]
-            )
+            self.report(Invariant.EARLY_LOSS, detail, job.id, *job.action[1:])
 
     # The promises at the start of a migration.
 
@@ -376,16 +390,20 @@ class InvariantChecker:
         kind, name, _, target = job.action
         guest, now = self._guests[name], self._now
         if (kind == "live-migration" and not guest.live) or self._pinned(name, guest):
-            self._record_violation(Invariant.IMMOBILE, f"{job.action}", name)
-        known = guest.since <= self._look.taken
+            self.report(Invariant.IMMOBILE, f"{job.action}", name)
+        run = job.record.key[0] if job.record is not None else ""
+        plan = self.record.plan_of(run)
+        # An operator has requested it: cooldown and quiet time do not apply.
+        maintains = plan is not None and plan.policy in MAINTENANCE
+        known = guest.since <= self._look.taken and not maintains
         if known and now - guest.since < self.limits.min_uptime - 1e-6:
             detail = f"{name} started {now - guest.since:.1f} s ago"
-            self._record_violation(Invariant.MIN_UPTIME, detail, name)
-        run = job.record.key[0] if job.record is not None else ""
-        if guest.moved is not None and guest.moved.run != run:
+            self.report(Invariant.MIN_UPTIME, detail, name)
+        if guest.moved is not None and guest.moved.run != run and not maintains:
             self._require_cooldown(Invariant.COOLDOWN, name, guest.moved)
         self._check_concurrency(job)
-        self._check_memory(name, target)
+        if kind != RELOCATION:
+            self._check_memory(name, target)
         self._check_rules(job)
 
     def _pinned(self, name: str, guest: TrueGuest) -> bool:
@@ -406,7 +424,7 @@ class InvariantChecker:
             self.counts["cooldown cut short by the clock"] += 1
             return
         detail = f"{name} after {elapsed:.1f} s of {self.limits.cooldown:g}"
-        self._record_violation(invariant, detail, name)
+        self.report(invariant, detail, name)
 
     def _check_concurrency(self, job: TrueJob) -> None:
         source, target = job.hosts
@@ -440,7 +458,7 @@ class InvariantChecker:
             ids = ", ".join(other.id for other in there)
             detail = f"{job.id} starts at {where} beside {ids}: at most {most}"
             names = [n for j in (job, *there) for n in (j.id, *j.action[1:])]
-            self._record_violation(invariant, detail, *names)
+            self.report(invariant, detail, *names)
 
     def _check_memory(self, name: str, target: str) -> None:
         """Require memory for a guest, by limits and by use as it was measured.
@@ -467,10 +485,10 @@ class InvariantChecker:
         if used > memory * (1 - terms.headroom) + 1:
             names = sorted(measured)
             detail = f"{used / 2**30:.2f} GiB in use on {target} with {names}"
-            self._record_violation(Invariant.HEADROOM, detail, target, *names)
+            self.report(Invariant.HEADROOM, detail, target, *names)
         if limits > memory * terms.overcommit + 1:
             detail = f"{limits / 2**30:.2f} GiB of limits on {target}: {sorted(there)}"
-            self._record_violation(Invariant.OVERCOMMIT, detail, target, *there)
+            self.report(Invariant.OVERCOMMIT, detail, target, *there)
 
     def _used(self, guest: TrueGuest) -> int:
         """Return the least memory in use since the loads were measured."""
@@ -489,15 +507,13 @@ class InvariantChecker:
                     kept.append(number)
             elif rule.kind == "node-affinity":
                 if source in rule.hosts and target not in rule.hosts:
-                    self._record_violation(
-                        Invariant.RULE, f"{name} on {target}: {rule}", name
-                    )
+                    self.report(Invariant.RULE, f"{name} on {target}: {rule}", name)
             elif rule.kind == "anti-affinity":
                 for other in set(rule.guests) & self._guests.keys() - {name}:
                     places = self._known_nodes(self._guests[other])
                     if target in places and source not in places:
                         detail = f"{name} with {other} on {target}: {rule}"
-                        self._record_violation(Invariant.RULE, detail, name, other)
+                        self.report(Invariant.RULE, detail, name, other)
         job.kept = tuple(kept)
 
     def _known_nodes(self, guest: TrueGuest) -> set[str]:
@@ -527,9 +543,7 @@ class InvariantChecker:
             if any(guest.disturbed >= job.looked for guest in others):
                 continue
             if not self._are_together(map(self._true_nodes, members)):
-                self._record_violation(
-                    Invariant.RULE, f"{name} arrived: {rule}", *rule.guests
-                )
+                self.report(Invariant.RULE, f"{name} arrived: {rule}", *rule.guests)
 
     def _true_nodes(self, guest: TrueGuest) -> set[str]:
         job = self._jobs[guest.job] if guest.job is not None else None
@@ -549,9 +563,7 @@ class InvariantChecker:
             if host in j.hosts and j.action[1]
         ]
         if there:
-            self._record_violation(
-                Invariant.NOT_EMPTY, f"{host} has {there}", host, *there
-            )
+            self.report(Invariant.NOT_EMPTY, f"{host} has {there}", host, *there)
         if host in self._powered_on:
             self._require_cooldown(Invariant.STAYS_ON, host, self._powered_on[host])
 
@@ -567,9 +579,7 @@ class InvariantChecker:
         late = self._now - since > self.limits.timeout + SLACK
         if late and job.aborted is None and not job.lost:
             detail = f"{job.id} runs for {self._now - job.began:.0f} s"
-            self._record_violation(
-                Invariant.LATE_ABORT, detail, job.id, *job.action[1:]
-            )
+            self.report(Invariant.LATE_ABORT, detail, job.id, *job.action[1:])
             job.lost = True  # once is enough
 
     # The model.
@@ -592,6 +602,8 @@ class InvariantChecker:
     def _is_known_running(self, job: TrueJob) -> bool:
         """Return whether the controller can know that *job* is under way."""
         shown = job.began + self.limits.lag <= self._look.taken
+        if job.action[0] == RELOCATION:
+            return shown  # nothing else tells where a stopped guest is
         if job.own:  # also when it is recorded as lost, as long as it may be running
             return shown or not job.lost
         return shown and job.action[2] not in self._look.unreachable
@@ -628,49 +640,27 @@ class InvariantChecker:
 
     # The record.
 
-    def _rows(self) -> dict[Key, str | None]:
-        """Return the outcome of each recorded step."""
-        if not self.database.exists():
-            return {}
-        with closing(sqlite3.connect(self.database, isolation_level=None)) as database:
-            query = "SELECT run, step, outcome FROM steps"
-            rows = database.execute(query).fetchall()
-        return {(run, step): outcome for run, step, outcome in rows}
-
     def _require_durable(self) -> None:
         """Require that all writes that returned are there; learn those that did not."""
-        rows = self._rows()
+        rows = self.record.outcomes()
         for key, record in self._records.items():
             expected = {record.outcome}
             if key in self._unsure:
                 expected.add(self._unsure[key])
             if key not in rows or rows[key] not in expected:
                 detail = f"{key}: {rows.get(key, 'no record')} instead of {expected}"
-                self._record_violation(Invariant.DURABLE, detail, *key)
+                self.report(Invariant.DURABLE, detail, *key)
         for key in self._unsure.keys() & rows.keys():
             if key not in self._records:
-                action = self._recorded_action(key)
+                action = self.record.action(key)
                 self._records[key] = RecordedStep(key, action, self._now)
             if self._records[key].outcome != rows[key]:
                 self._records[key].outcome = rows[key]
                 self._check_outcome(self._records[key])
         self._unsure.clear()
 
-    def _recorded_action(self, key: Key) -> Action:
-        with closing(sqlite3.connect(self.database, isolation_level=None)) as database:
-            query = "SELECT action FROM steps WHERE run = ? AND step = ?"
-            (text,) = database.execute(query, key).fetchone()
-        plain = json.loads(text)
-        node = plain.get("node", "")
-        guest = plain.get("guest", "")
-        return (
-            plain["kind"],
-            guest,
-            plain.get("source", node),
-            plain.get("target", node),
-        )
-
-    def _record_violation(self, invariant: Invariant, detail: str, *names: str) -> None:
+    def report(self, invariant: Invariant, detail: str, *names: str) -> None:
+        """Note a promise that was not kept."""
         self.violations.append(Violation(self._now, invariant, detail, tuple(names)))
         self.trace.append((self._now, f"VIOLATION {invariant.name}: {detail}"))
 

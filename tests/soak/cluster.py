@@ -1,7 +1,7 @@
 """A cluster of hosts and guests in true time, which reports all that truly happens.
 
-It imports nothing of opendrs. What it reports is judged in `soak.judge`; what a
-controller can see of it is in `soak.interface`.
+It imports nothing of opendrs. What it reports is judged in `soak.checker`; what a
+controller can see of it is in `soak.platform`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 GIB = 1 << 30
-MIGRATE, RELOCATE, POWER_ON, POWER_OFF = (
+MIGRATE, RESTART, RELOCATE, POWER_ON, POWER_OFF = (
     "live-migration",
     "cold-migration",
+    "relocation",
     "power-on",
     "power-off",
 )
+MOVES = (MIGRATE, RESTART, RELOCATE)
 SWITCHES = (POWER_ON, POWER_OFF)
 CONTROLLER, OPERATOR = "controller", "operator"
 
@@ -88,7 +90,7 @@ class Job:
 
     Attributes:
         id: Its name on the platform.
-        kind: MIGRATE, RELOCATE, POWER_ON or POWER_OFF.
+        kind: MIGRATE, RESTART, RELOCATE, POWER_ON or POWER_OFF.
         guest: The guest; empty for a switch.
         source: The host that it leaves; of a switch, the host.
         target: The host that it enters; of a switch, the host.
@@ -218,7 +220,7 @@ class Cluster:
             guest.job = None
             if not error:
                 guest.host = job.target
-                guest.since = self.now if job.kind == RELOCATE else guest.since
+                guest.since = self.now if job.kind == RESTART else guest.since
         elif job.kind in SWITCHES and not error:
             self.hosts[job.target].on = job.kind == POWER_ON
         self.report_event("job-end", job=job.id, error=error)
@@ -301,7 +303,7 @@ class Cluster:
             if draw.random() < 0.08:
                 seconds = math.inf  # it does not converge
         else:
-            usual = {RELOCATE: 12.0, POWER_ON: 90.0, POWER_OFF: 15.0}
+            usual = {RESTART: 12.0, RELOCATE: 6.0, POWER_ON: 90.0, POWER_OFF: 15.0}
             seconds = usual[job.kind] * draw.uniform(0.7, 1.5)
         if draw.random() < 0.07:
             job.fails = "internal error on the host"
@@ -324,10 +326,10 @@ class Cluster:
         _require(found is not None and found.host == source, f"{guest} is elsewhere")
         assert found is not None
         _require(found.job is None, f"{guest} is locked: {found.job}")
-        _require(found.running, f"{guest} does not run")
+        _require(found.running != (kind == RELOCATE), f"{guest} does not run, or does")
         _require(source != to, f"{guest} is on {to}")
         _require(not self._shutting_down(source), f"{source} shuts down")
-        _require(kind == RELOCATE or found.live, f"{guest} cannot migrate live")
+        _require(kind != MIGRATE or found.live, f"{guest} cannot migrate live")
 
     def _shutting_down(self, host: str) -> bool:
         return any(j.kind == POWER_OFF and j.target == host for j in self.running())

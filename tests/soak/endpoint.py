@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from opendrs.errors import OpenDRSError, StoreError
+from opendrs.errors import OpenDRSError, PlatformUnavailableError, StoreError
 from soak.checker import InvariantChecker
 from soak.cluster import Cluster
 from soak.platform import FaultyPlatform
 from soak.process import KilledError
 
 STUCK = 100_000  # calls without a cycle; the longest outage takes some 10,000
+KILL, FREEZE, FREEZE_SERVER = "SIGKILL", "SIGSTOP", "SIGSTOP of the server"
+_SILENT = ("log", "store")  # calls at which no process dies
 _PLATFORM_METHODS = ("observe", "start", "find", "status", "abort", "now", "monotonic")
 
 
@@ -29,6 +33,7 @@ class ControllerEnd:
         dies_after: Cycles after which it dies in any case.
         stop_after: Cycles after which it is stopped.
         signals: Number of signals that stop it; with 2 it aborts what runs.
+        by: KILL, FREEZE or FREEZE_SERVER; the last does not end it.
     """
 
     method: str = ""
@@ -38,12 +43,13 @@ class ControllerEnd:
     dies_after: int = 1000
     stop_after: int = 1000
     signals: int = 1
+    by: str = KILL
 
     def __str__(self) -> str:
         if not self.times:
             return f"stopped by {self.signals} signals after {self.stop_after} cycles"
         when = "before" if self.before else "after"
-        return f"dies {when} call {self.times} of {self.method or 'any'}"
+        return f"{self.by} {when} call {self.times} of {self.method or 'any'}"
 
 
 def draw_end(draw: random.Random, *, forked: bool) -> ControllerEnd:
@@ -55,8 +61,9 @@ def draw_end(draw: random.Random, *, forked: bool) -> ControllerEnd:
     times = int(draw.expovariate(1 / 2000)) + 1
     if draw.random() < 0.6:  # where it matters most
         often, rarely = ["start", "writing", "written"], ["abort", "find", "observe"]
-        method = draw.choice([*often, *often, *often, *rarely])
-        times = draw.randint(1, 8)
+        changes = ["changing", "changed"]  # of anything in the store
+        method = draw.choice([*often, *often, *often, *changes, *rarely])
+        times = draw.randint(1, 30 if method in changes else 8)
     return ControllerEnd(
         method=method,
         times=times,
@@ -64,6 +71,16 @@ def draw_end(draw: random.Random, *, forked: bool) -> ControllerEnd:
         delay=draw.uniform(0, 0.004) if forked and draw.random() < 0.5 else None,
         dies_after=cycles,
     )
+
+
+def draw_end_in_group(draw: random.Random) -> ControllerEnd:
+    """Draw how a leader is lost to the controllers that wait for its lease."""
+    ending = draw_end(draw, forked=False)
+    (by,) = draw.choices([KILL, FREEZE, FREEZE_SERVER], [6, 4, 1])
+    # Between the check of the lease and the start, nothing can protect: see
+    # docs/reference/configuration.md.
+    before = ending.before and by == KILL
+    return replace(ending, by=by, before=before)
 
 
 class Endpoint:
@@ -78,6 +95,7 @@ class Endpoint:
     Attributes:
         cycles: Cycles in which controllers decided.
         outcomes: Outcomes that were recorded, and intentions.
+        away_until: True time until which the store cannot be used.
     """
 
     def __init__(
@@ -99,6 +117,7 @@ class Endpoint:
         self._aborting = False
         self.cycles = 0
         self.outcomes: Counter[str] = Counter()
+        self.away_until = -math.inf
 
     def begin(self, ending: ControllerEnd) -> None:
         """Answer a new controller."""
@@ -129,15 +148,42 @@ class Endpoint:
             found = error
         self._checker.tick(self._cluster.now)
         if dies and not self._ending.before:
-            self._kill(method)
+            self._kill(method, found)
         return found
+
+    def answer_former(self, method: str, *arguments: Any) -> object:  # noqa: ANN401
+        """Return what a former leader is answered; it must not change anything."""
+        if method in ("start", "abort", "written", "changed"):
+            facts = " ".join(map(str, arguments))
+            self._cluster.report_event("former", method=method, facts=facts)
+        if method in ("start", "abort"):
+            return PlatformUnavailableError("too late")
+        if method not in _PLATFORM_METHODS and method != "sleep":
+            return None
+        try:
+            with self._platform.unnoticed():
+                return getattr(self._platform, method)(*arguments)
+        except OpenDRSError as error:
+            return error
+
+    def spare(self) -> None:
+        """Let the controller live on."""
+        self._ending = ControllerEnd(dies_after=self._ending.dies_after + 4)
+
+    def resume(self) -> None:
+        """Go on with the leader, after time has passed with others."""
+        self._cluster.report_event("resumed")
+
+    def report_stuck(self, detail: str) -> None:
+        """Report that no controller takes over."""
+        self._cluster.report_event("no-leader", detail=detail)
 
     def delay(self) -> float | None:
         """Return after how many real seconds to kill a process; None to let it live."""
         return self._delay
 
     def _dies(self, method: str) -> bool:
-        if method == "log":
+        if method in _SILENT:
             return False
         if self.cycles - self._first_cycle >= self._ending.dies_after:
             return True
@@ -146,11 +192,10 @@ class Endpoint:
         self._calls_left -= 1
         return not self._calls_left
 
-    def _kill(self, method: str) -> None:
+    def _kill(self, method: str, answer: object = None) -> None:
         if self._ending.delay is None:
-            raise KilledError(
-                f"{'before' if self._ending.before else 'after'} {method}"
-            )
+            when = "before" if self._ending.before else "after"
+            raise KilledError(f"{when} {method}", self._ending.by, answer)
         self._delay = self._ending.delay
 
     def _answer(self, method: str, *arguments: Any) -> object:  # noqa: ANN401
@@ -168,24 +213,39 @@ class Endpoint:
             self._cluster.report_event("abort-all")
         return self._ending.signals
 
-    def _writing(self, run: str, step: str, outcome: str | None, *_: str) -> None:
+    def _store(self) -> None:
+        if self._cluster.now < self.away_until:
+            raise StoreError("the store is away")
+
+    def _writing(self, run: str, step: str, outcome: str | None, *action: str) -> None:
         if self._draw.random() < self._platform.errors / 20:
             raise StoreError("disk full")
-        self._cluster.report_event("writing", run=run, step=step, outcome=outcome)
+        facts = _action_facts(action)
+        self._cluster.report_event(
+            "writing", run=run, step=step, outcome=outcome, **facts
+        )
 
     def _written(self, run: str, step: str, outcome: str | None, *action: str) -> None:
-        facts = dict(zip(("kind", "guest", "source", "target"), action, strict=True))
+        facts = _action_facts(action)
         self._cluster.report_event(
             "written", run=run, step=step, outcome=outcome, **facts
         )
         self.outcomes[outcome or "open"] += 1
 
-    def _saving(self, key: str) -> None:
+    def _changing(self) -> None:
         """Do nothing: it is an opportunity to die."""
 
-    def _cycle(self) -> None:
+    def _changed(self) -> None:
+        """Do nothing: it is an opportunity to die."""
+
+    def _cycle(self, run: str) -> None:
+        self._cluster.report_event("cycle", run=run)
         self.cycles += 1
         self._calls = 0
 
     def _log(self, message: str) -> None:
         self._cluster.report_event("log", message=message)
+
+
+def _action_facts(action: Sequence[str]) -> dict[str, str]:
+    return dict(zip(("kind", "guest", "source", "target"), action, strict=True))

@@ -15,6 +15,7 @@ from soak.cluster import (
     ImpossibleError,
     online_hosts,
 )
+from soak.endpoint import Endpoint
 from soak.platform import FaultyPlatform
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
@@ -30,12 +31,14 @@ class Faults:
         platform: What the controller sees of it.
         draw: Draws what happens when.
         pause: Mean seconds from one event to the next.
+        endpoint: What the controller has of its store.
     """
 
     cluster: Cluster
     platform: FaultyPlatform
     draw: random.Random
     pause: float
+    endpoint: Endpoint
     _stopped: bool = False
     _added: int = 0
 
@@ -48,6 +51,7 @@ class Faults:
         self._stopped = True
         self.platform.errors = self.platform.slow = 0.0
         self.platform.down_until = self.cluster.now
+        self.endpoint.away_until = self.cluster.now
         self.set_clock(0.0)
         for host in self.cluster.hosts.values():
             if host.silent_until > self.cluster.now:
@@ -86,6 +90,7 @@ class Faults:
             (self._operate, 1),
             (self._forget, 1),
             (self._crash, 1),
+            (self._store_away, 1),
         )
         (chosen,) = self.draw.choices(
             [kind for kind, _ in kinds], [weight for _, weight in kinds]
@@ -127,6 +132,11 @@ class Faults:
         seconds = self.draw.choice([15.0, 90.0, 900.0]) * self.draw.uniform(0.3, 1.0)
         self.platform.down_until = self.cluster.now + seconds
         self.cluster.report_event("down", seconds=round(seconds))
+
+    def _store_away(self) -> None:
+        seconds = self.draw.choice([15.0, 90.0, 900.0]) * self.draw.uniform(0.3, 1.0)
+        self.endpoint.away_until = self.cluster.now + seconds
+        self.cluster.report_event("store-away", seconds=round(seconds))
 
     def _switch(self) -> None:
         guest = self._guest()

@@ -1,6 +1,6 @@
 """Invariants of a controller, and the facts to check them by.
 
-As `soak.judge`, it imports nothing of opendrs.
+As `soak.checker`, it imports nothing of opendrs.
 """
 
 from __future__ import annotations
@@ -39,6 +39,13 @@ class Invariant(StrEnum):
     OPEN = "what an earlier process recorded has an outcome before anything starts"
     PROGRESS = "one cycle follows another"
     GUEST = "no guest is lost or doubled"
+    CONSENT = "nothing starts that the mode, an approval or a pause does not allow"
+    EXPIRED = "nothing starts of a plan that has expired"
+    PLAN = "a plan ends once, as its states allow"
+    DRAINED = "no guest migrates to a drained node"
+    UNDONE = "no migration is undone within the horizon"
+    LEADER = "one controller at a time starts steps"
+    TAKEOVER = "another controller takes over within the lease time"
 
 
 @dataclass(frozen=True, slots=True)

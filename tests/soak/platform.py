@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -32,6 +34,7 @@ from opendrs.model import (
     PowerOff,
     PowerOn,
     Pressure,
+    Relocation,
     Resources,
     Snapshot,
     Stall,
@@ -43,24 +46,29 @@ from opendrs.ports import TaskId, TaskState, TaskStatus
 from soak.cluster import (
     CONTROLLER,
     MIGRATE,
+    MOVES,
     POWER_OFF,
     POWER_ON,
     RELOCATE,
+    RESTART,
     Cluster,
     ImpossibleError,
     Job,
     Rule,
 )
 from soak.cluster import Guest as TrueGuest
+from soak.undo import Look
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HIDDEN, UNKNOWN, ARRIVING = "hidden", "unknown", "arriving"
 KINDS: dict[str, type[Action]] = {
     MIGRATE: LiveMigration,
-    RELOCATE: ColdMigration,
+    RESTART: ColdMigration,
+    RELOCATE: Relocation,
     POWER_ON: PowerOn,
     POWER_OFF: PowerOff,
 }
+SHORT_SLEEP, LONG_SLEEP = 0.5, 10.0  # seconds
 _BUSY = 0.7  # load of a host above which its guests wait
 
 
@@ -97,6 +105,7 @@ class FaultyPlatform:
     origin: float = 0.0
     down_until: float = -math.inf
     forgotten: set[str] = field(default_factory=set)
+    _is_unnoticed: bool = False
     _measured: dict[str, tuple[float, int]] = field(default_factory=dict)
     _measured_at: float = 0.0
 
@@ -112,8 +121,26 @@ class FaultyPlatform:
         return self.cluster.now + self.origin
 
     def sleep(self, seconds: float) -> None:
-        """Let *seconds* pass, and never less than a clock can show."""
-        self.cluster.advance(max(seconds, 1e-6))
+        """Let *seconds* pass, and never less than a clock can show.
+
+        A controller that waits for its next cycle is woken up late: to look for
+        commands of operators twice a second would take most of the time of a test.
+        """
+        passes = LONG_SLEEP if seconds == SHORT_SLEEP else max(seconds, 1e-6)
+        self.cluster.advance(passes)
+
+    @contextmanager
+    def unnoticed(self) -> Iterator[None]:
+        """Answer a former leader, which tells nothing about the present one."""
+        self._is_unnoticed = True
+        try:
+            yield
+        finally:
+            self._is_unnoticed = False
+
+    def _report(self, event: str, **facts: object) -> None:
+        if not self._is_unnoticed:
+            self.cluster.report_event(event, **facts)
 
     def observe(self) -> Snapshot:
         """Return the cluster as it can be seen, without rules."""
@@ -125,11 +152,12 @@ class FaultyPlatform:
         taken = cluster.now
         found = self._snapshot(set(answering))
         self._fail_after()
-        cluster.report_event(
+        self._report(
             "look",
             taken=taken,
             measured=self._measured_at if self.period else taken,
             silent=sorted(set(cluster.hosts) - set(answering)),
+            shown=_look(found),
         )
         return found
 
@@ -143,7 +171,7 @@ class FaultyPlatform:
         if self.draw.random() < self.errors / 4:
             error = self.draw.choice([PermissionDeniedError, PlatformError])
             raise error("the platform rejects it")
-        if kind in (MIGRATE, RELOCATE):
+        if kind in MOVES:
             self._require_answers(source, target)
         try:
             job = self.cluster.begin(kind, guest, source, target, CONTROLLER)
@@ -156,7 +184,7 @@ class FaultyPlatform:
         """Return the task of the newest job that does *action*."""
         self._fail_before()
         wanted = plain(action)
-        if wanted[0] in (MIGRATE, RELOCATE):
+        if wanted[0] in MOVES:
             self._require_answers(wanted[2])
         jobs = self.cluster.jobs.values()
         found = [j.id for j in jobs if (j.kind, j.guest, *j.hosts) == wanted]
@@ -173,12 +201,12 @@ class FaultyPlatform:
             self._fail_after()
         except PlatformError:
             if job is not None:
-                self.cluster.report_event("unanswered", job=task)
+                self._report("unanswered", job=task)
             raise
         if job is None or task in self.forgotten:
-            self.cluster.report_event("task-unknown", job=task)
+            self._report("task-unknown", job=task)
             return TaskStatus(TaskState.LOST, f"{task} is not known")
-        self.cluster.report_event("answered", job=task)
+        self._report("answered", job=task)
         return TaskStatus(
             TaskState(job.state), job.fails if job.state == "failed" else ""
         )
@@ -310,6 +338,26 @@ class FaultyPlatform:
 
     def _cpu(self, name: str) -> float:
         return self.cluster.hosts[name].cpu
+
+
+def _look(snapshot: Snapshot) -> Look:
+    """Return what *snapshot* shows, for the judge."""
+    nodes, guests = snapshot.nodes, snapshot.guests
+    use = {str(name): node.usage for name, node in nodes.items()}
+    use |= {str(name): guest.usage for name, guest in guests.items()}
+    return Look(
+        use={name: (usage.cpu, usage.memory) for name, usage in use.items()},
+        size={
+            str(node.id): (node.capacity.cpu, node.capacity.memory)
+            for node in nodes.values()
+            if node.capacity is not None
+        },
+        places={
+            str(guest.id): (guest.node, guest.migrating_to or guest.node)
+            for guest in guests.values()
+            if guest.state is GuestState.RUNNING
+        },
+    )
 
 
 def plain(action: Action) -> tuple[str, str, str, str]:

@@ -13,7 +13,7 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from multiprocessing import Pipe
@@ -21,19 +21,24 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Protocol
 
+from sqlalchemy import Connection as SqlConnection
+
 from opendrs.cli.sources import ClusterSource
 from opendrs.cli.wiring import ClusterObserver
+from opendrs.config.controller_settings import ControllerSettings
 from opendrs.controller import CancellationToken, ExecutionContext
-from opendrs.controller.consent import ConsentApproval
+from opendrs.controller.approvals import PlanApprovals
 from opendrs.controller.cycle import PolicyDecisionSource
 from opendrs.controller.event_log import LoggingObserver
 from opendrs.controller.events import LOGGER
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
-from opendrs.errors import OpenDRSError
-from opendrs.model import Action, Rule, Snapshot
+from opendrs.controller.maintenance import MaintenanceDecisionSource, MaintenanceWatch
+from opendrs.errors import OpenDRSError, StoreError
+from opendrs.model import Action, Protection, Rule, Snapshot
 from opendrs.policies import Policy
 from opendrs.ports import CycleRecord, StepRecord, TaskId, TaskStatus
-from opendrs.store import SqliteStore
+from opendrs.store import DatabasePlanStore, PostgresqlStore, SqliteStore
+from opendrs.store.database import DatabaseStore
 from soak.platform import plain
 
 Call = Callable[..., Any]
@@ -42,7 +47,22 @@ CRASHED, ENDED, KILLED = "crashed", "ended", "killed"
 
 
 class KilledError(BaseException):
-    """The controller dies here; nothing in it catches this."""
+    """The controller dies here, or stops; nothing in it catches this.
+
+    Args:
+        detail: Where.
+        by: How.
+        answer: What it would have been answered.
+
+    Attributes:
+        by: How.
+        answer: What it would have been answered.
+    """
+
+    def __init__(self, detail: str, by: str = "", answer: object = None) -> None:
+        super().__init__(detail)
+        self.by = by
+        self.answer = answer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,12 +74,20 @@ class ControllerConfig:
         interval: Seconds from one cycle to the next.
         database: Its record.
         rules: The rules that the platform has.
+        consent: What it may start.
+        protection: Protection of the cluster.
+        url: A database of PostgreSQL in place of the file; empty for none.
+        lease_time: Real seconds of its lease.
     """
 
     policy: Policy[Any]
     interval: float
     database: Path
     rules: tuple[Rule, ...]
+    consent: ControllerSettings
+    protection: Protection
+    url: str = ""
+    lease_time: float = 0.0
 
 
 class Answers(Protocol):
@@ -126,26 +154,67 @@ class _Clock:
         self._signals = signals
 
 
-class _Store(SqliteStore):
-    """The record on the disk; the other side is notified before and after a write."""
+class _NotifyingStore(DatabaseStore):
+    """The record; the other side is notified before and after each change."""
 
-    def __init__(self, path: Path, ask: Call) -> None:
-        super().__init__(path)
-        self._ask = ask
+    ask: Call
 
     def write(self, record: StepRecord) -> None:
         facts = (record.run, record.step, record.outcome, *plain(record.action))
-        self._ask("writing", *facts)
+        self.ask("writing", *facts)
         super().write(record)
-        self._ask("written", *facts)
-
-    def save(self, key: str, value: Any) -> None:  # noqa: ANN401 - as the port has it
-        self._ask("saving", key)
-        super().save(key, value)
+        self.ask("written", *facts)
 
     def record_cycle(self, cycle: CycleRecord) -> None:
-        self._ask("cycle")
+        self.ask("cycle", cycle.run)
         super().record_cycle(cycle)
+
+    @contextmanager
+    def transaction(self) -> Iterator[SqlConnection]:
+        self.ask("changing")
+        with super().transaction() as connection:
+            yield connection
+        self.ask("changed")
+
+    @contextmanager
+    def _begin(self) -> Iterator[SqlConnection]:
+        self.ask("store")
+        with super()._begin() as connection:
+            yield connection
+
+
+class _SqliteStore(_NotifyingStore, SqliteStore):
+    """The record in a file."""
+
+
+class _PostgresqlStore(_NotifyingStore, PostgresqlStore):
+    """The record in PostgreSQL."""
+
+
+@contextmanager
+def _open_store(setup: ControllerConfig, ask: Call) -> Iterator[_NotifyingStore]:
+    """Yield the store; wait as long as another controller leads, or without a server.
+
+    A service manager starts a controller again that ends because of the server.
+    """
+    if not setup.url:
+        store = _SqliteStore(setup.database)
+        store.ask = ask
+        with store:
+            yield store
+        return
+    while True:
+        shared = _PostgresqlStore(setup.url, "soak", lease_time=setup.lease_time)
+        shared.ask = ask
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(shared)
+            except StoreError:
+                threading.Event().wait(0.05)
+                continue
+            ask("leads")
+            yield shared
+            return
 
 
 class _Log(logging.Handler):
@@ -175,31 +244,47 @@ def control(setup: ControllerConfig, ask: Call) -> None:
 
     cancellation = CancellationToken()
     platform, clock = _Platform(call, setup.rules), _Clock(call, cancellation)
-    with _logged(call), _Store(setup.database, call) as store:
-        context = ExecutionContext(
-            platform=platform,
-            clock=clock,
-            store=store,
-            limits=setup.policy.limits,
-            observer=LoggingObserver(cancellation),
-            cancellation=cancellation,
-        )
-        settings = LoopSettings(
-            interval=setup.interval,
-            batch_window=0.0,
-            observe=ClusterObserver(
-                ClusterSource(platform=platform, clock=clock)
-            ).observe,
-            require_alive=lambda: None,
-        )
-        decision_source = PolicyDecisionSource(setup.policy, store)
-        Controller(
-            settings,
-            context,
-            decision_source,
-            WakeupEvent(),
-            ConsentApproval(lambda _: True),
-        ).run_forever()
+    with _logged(call), _open_store(setup, call) as store:
+        _controller(setup, platform, clock, store, cancellation).run_forever()
+
+
+def _controller(
+    setup: ControllerConfig,
+    platform: _Platform,
+    clock: _Clock,
+    store: DatabaseStore,
+    cancellation: CancellationToken,
+) -> Controller:
+    """Return a controller of the parts that `opendrs run` has."""
+    context = ExecutionContext(
+        platform=platform,
+        clock=clock,
+        store=store,
+        limits=setup.policy.limits,
+        protection=setup.protection,
+        observer=LoggingObserver(cancellation),
+        cancellation=cancellation,
+    )
+    wakeup_event = WakeupEvent()
+    settings = LoopSettings(
+        interval=setup.interval,
+        batch_window=0.0,
+        observe=ClusterObserver(ClusterSource(platform=platform, clock=clock)).observe,
+        require_alive=MaintenanceWatch(store, wakeup_event.set).check,
+    )
+    source = PolicyDecisionSource(setup.policy, store)
+    approvals = PlanApprovals(
+        DatabasePlanStore(store),
+        store,
+        clock,
+        setup.consent,
+        cancellation,
+        platform=platform.name,
+    )
+    maintenance = MaintenanceDecisionSource(
+        source, source.policy, store, wakeup_event.set
+    )
+    return Controller(settings, context, maintenance, wakeup_event, approvals)
 
 
 @contextmanager
@@ -232,7 +317,7 @@ def run_forked(setup: ControllerConfig, answers: Answers) -> tuple[str, str]:
     pid = os.fork()
     if pid == 0:
         ours.close()
-        _live(setup, theirs)
+        live(setup, theirs)
     theirs.close()
     try:
         return _serve(pid, ours, answers)
@@ -242,7 +327,7 @@ def run_forked(setup: ControllerConfig, answers: Answers) -> tuple[str, str]:
         os.waitpid(pid, 0)
 
 
-def _live(setup: ControllerConfig, line: Connection[Any, Any]) -> None:
+def live(setup: ControllerConfig, line: Connection[Any, Any]) -> None:
     """Be the controller, in the process that was just forked; never return."""
 
     def ask(*request: object) -> object:

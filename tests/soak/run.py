@@ -9,14 +9,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from opendrs.model import Limits
+from opendrs.store import Access, PostgresqlStore, SqliteStore
 from soak.checker import InvariantChecker
 from soak.cluster import Cluster
-from soak.endpoint import ControllerEnd, Endpoint, draw_end
+from soak.consent import ConfiguredConsent, ConsentJudge
+from soak.endpoint import ControllerEnd, Endpoint, draw_end, draw_end_in_group
 from soak.faults import MINUTE, Faults
+from soak.group import LEASE_TIME, ControllerGroup
 from soak.invariants import CheckedLimits, Invariant, Violation
+from soak.operators import Operator
 from soak.platform import model_rule
 from soak.process import CRASHED, KILLED, ControllerConfig, run_forked, run_here
+from soak.record import PostgresqlDatabase, Record, SqliteDatabase
 from soak.scenario import HOUR, draw_scenario
+from soak.undo import UndoJudge
+from support.postgresql_server import PostgresqlServer
 
 Event = tuple[float, str]  # true time, and what happened
 
@@ -34,6 +41,7 @@ class RunResult:
         violations: Promises that were not kept.
         counts: How often each event happened, and each outcome was recorded.
         trace: The last events.
+        takeovers: Real seconds from each loss of a leader to the next one.
     """
 
     seed: int
@@ -44,6 +52,7 @@ class RunResult:
     violations: tuple[Violation, ...]
     counts: Counter[str]
     trace: tuple[Event, ...]
+    takeovers: tuple[float, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -69,6 +78,8 @@ class SoakRun:
         change_limits: Changes the limits for the controller only; the judge has to
             notice.
         rules: Whether the controller is shown the placement rules.
+        operated: Whether operators act; otherwise the controller starts its plans.
+        server: A server of PostgreSQL, for two or three controllers at once.
     """
 
     seed: int
@@ -78,6 +89,9 @@ class SoakRun:
     policy: str | None = None
     change_limits: Callable[[Limits], Limits] = lambda limits: limits
     rules: bool = True
+    operated: bool = True
+    server: PostgresqlServer | None = None
+    _group: ControllerGroup | None = None
     _crashes: list[str] = field(default_factory=list)
     _kills: int = 0
 
@@ -85,7 +99,7 @@ class SoakRun:
         self._draw = random.Random(self.seed)  # noqa: S311 - no secret
         self._cluster = Cluster(self._new_random())
         self._scenario, self._platform = draw_scenario(
-            self._new_random(), self._cluster, self.policy
+            self._new_random(), self._cluster, self.policy, operated=self.operated
         )
         database = self.directory / f"{self.seed}.sqlite"
         database.unlink(missing_ok=True)  # of an episode that was played before
@@ -97,14 +111,21 @@ class SoakRun:
             interval=self._scenario.interval,
             database=database,
             rules=tuple(rules),
+            consent=self._scenario.consent,
+            protection=self._scenario.protection,
+            url="" if self.server is None else self.server.new_database(),
+            lease_time=LEASE_TIME,
         )
+        url = self._setup.url
+        record = Record(PostgresqlDatabase(url) if url else SqliteDatabase(database))
         hosts = self._cluster.hosts.values()
         self._checker = InvariantChecker(
             limits=_checked_limits(self._scenario.limits, self._platform.lag),
-            database=database,
+            record=record,
             node_memory={host.name: (host.memory, host.own) for host in hosts},
             rules=self._cluster.rules,
         )
+        self._add_judges(record)
         self._cluster.report = self._checker.event
         for guest in self._cluster.guests.values():
             self._cluster.add(guest)
@@ -116,20 +137,60 @@ class SoakRun:
             platform=self._platform,
             draw=self._new_random(),
             pause=self._scenario.pause,
+            endpoint=self._endpoint,
         )
+        self._operator = Operator(
+            self._cluster,
+            self._platform,
+            self._open_to_operate,
+            self._new_random(),
+            self._draw.choice([30.0, 90.0, 200.0]),
+        )
+        if self.server is not None:
+            self._group = ControllerGroup(
+                self._setup,
+                self.server,
+                self._endpoint,
+                self._new_random(),
+                size=self._draw.randint(2, 3),
+            )
+
+    def _open_to_operate(self) -> SqliteStore | PostgresqlStore:
+        if self._setup.url:
+            return PostgresqlStore(self._setup.url, "soak", access=Access.OPERATE)
+        return SqliteStore(self._setup.database, Access.OPERATE)
+
+    def _add_judges(self, record: Record) -> None:
+        """Add judges of approvals and of undone moves."""
+        scenario, report = self._scenario, self._checker.report
+        consent, protection = scenario.consent, scenario.protection
+        configured = ConfiguredConsent(
+            mode=consent.mode,
+            repair=consent.repair,
+            policy_modes=consent.policy_modes,
+            advise_tags=consent.advise_tags,
+            advise_guests=consent.advise_guests,
+            lifetime=consent.approval_time,
+            patience=scenario.limits.migration_timeout + MINUTE,
+        )
+        self._checker.judges += [
+            ConsentJudge(record, configured, report),
+            UndoJudge(
+                record,
+                protection.undo_horizon,
+                protection.noise,
+                self._cluster.rules,
+                report,
+            ),
+        ]
 
     def run(self) -> RunResult:
         """Run controllers until there were enough cycles, and then one in peace."""
-        self._faults.begin()
-        while self._endpoint.cycles < self.cycles and not self._has_failed:
-            self._run(draw_end(self._draw, forked=self.forked))
-            self._pass_time()
-        if not self._has_failed:
-            self._faults.stop()
-            self._run(ControllerEnd(stop_after=3))
-        if not self._has_failed:
-            guests = self._cluster.guests.values()
-            self._checker.finish({g.name: (g.host, g.running) for g in guests})
+        try:
+            self._run_all()
+        finally:
+            if self._group is not None:
+                self._group.close()
         return RunResult(
             self.seed,
             self._summary(),
@@ -139,7 +200,23 @@ class SoakRun:
             tuple(self._checker.violations),
             self._checker.counts + self._endpoint.outcomes,
             tuple(self._checker.trace),
+            () if self._group is None else tuple(self._group.takeovers),
         )
+
+    def _run_all(self) -> None:
+        self._faults.begin()
+        if self.operated:
+            self._operator.begin()
+        while self._endpoint.cycles < self.cycles and not self._has_failed:
+            self._run(self._draw_end())
+            self._pass_time()
+        if not self._has_failed:
+            self._faults.stop()
+            self._operator.stop()
+            self._run(ControllerEnd(stop_after=3))
+        if not self._has_failed:
+            guests = self._cluster.guests.values()
+            self._checker.finish({g.name: (g.host, g.running) for g in guests})
 
     @property
     def _has_failed(self) -> bool:
@@ -152,6 +229,8 @@ class SoakRun:
             for n in limits.networks
         ]
         death = "SIGKILL" if self.forked else "an exception"
+        if self._group is not None:
+            death = f"SIGKILL, {self._group.size} or more over PostgreSQL"
         parts = (
             (
                 f"{drawn.policy} every {drawn.interval:g} s on "
@@ -180,12 +259,20 @@ class SoakRun:
         """Return a source of its own, so that one does not change what others draw."""
         return random.Random(self._draw.random())  # noqa: S311 - no secret
 
+    def _draw_end(self) -> ControllerEnd:
+        if self._group is not None:
+            return draw_end_in_group(self._draw)
+        return draw_end(self._draw, forked=self.forked)
+
     def _run(self, ending: ControllerEnd) -> None:
         self._platform.origin = self._draw.uniform(0, 1e6) - self._cluster.now
         self._cluster.report_event("process", ending=ending)
         self._endpoint.begin(ending)
-        run = run_forked if self.forked else run_here
-        how, detail = run(self._setup, self._endpoint)
+        if self._group is not None:
+            how, detail = self._group.run()
+        else:
+            run = run_forked if self.forked else run_here
+            how, detail = run(self._setup, self._endpoint)
         last = detail.strip().splitlines()[-1]
         self._cluster.report_event("process-end", how=how, detail=last)
         self._kills += how == KILLED

@@ -6,13 +6,15 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
+from opendrs.config.controller_settings import ControllerSettings, Mode
 from opendrs.config.policy_loading import build_policy
-from opendrs.model import Limits, Network, NodeId
+from opendrs.model import Limits, Network, NodeId, Protection
 from opendrs.policies import Policy
 from soak.cluster import GIB, Cluster, Guest, Rule, TrueHost
 from soak.platform import ARRIVING, HIDDEN, UNKNOWN, FaultyPlatform
 
 HOUR = 3600.0
+AUTOMATIC = ControllerSettings(mode=Mode.AUTOMATIC)
 POLICIES: dict[str, dict[str, object]] = {
     "balance": {"threshold": 0.05},
     "optimize": {"iterations_per_group": 50},
@@ -41,12 +43,16 @@ class SoakScenario:
         policy: The name of the policy.
         interval: Seconds from one cycle to the next.
         pause: Mean seconds from one fault to the next.
+        consent: What the configuration lets the controller start.
+        protection: Protection of the cluster.
     """
 
     limits: Limits
     policy: str
     interval: float
     pause: float
+    consent: ControllerSettings
+    protection: Protection
 
     def build_policy(self, limits: Limits) -> Policy[Any]:
         """Return the policy, with these limits."""
@@ -57,23 +63,23 @@ class SoakScenario:
 
 
 def draw_scenario(
-    draw: random.Random, cluster: Cluster, policy: str | None
+    draw: random.Random, cluster: Cluster, policy: str | None, *, operated: bool
 ) -> tuple[SoakScenario, FaultyPlatform]:
-    """Draw a scenario, fill *cluster*, and return what can be seen of it."""
+    """Draw a scenario, fill *cluster*, and return what can be seen of it.
+
+    Without operators, the controller starts its plans by itself.
+    """
     hosts = _hosts(draw)
     cluster.hosts.update({host.name: host for host in hosts})
     limits = _limits(draw, list(cluster.hosts))
     for guest in _guests(draw, hosts):
         cluster.add(guest)
     cluster.rules = _rules(draw, cluster)
-    scenario = SoakScenario(
-        limits,
-        policy or draw.choice(sorted(POLICIES)),
-        interval=draw.choice([60.0, 120.0, 300.0]),
-        pause=draw.choice([40.0, 120.0, 400.0]),
-    )
+    chosen = policy or draw.choice(sorted(POLICIES))
+    interval = draw.choice([60.0, 120.0, 300.0])
+    pause = draw.choice([40.0, 120.0, 400.0])
     errors = draw.choice([0.0, 0.02, 0.08])
-    return scenario, FaultyPlatform(
+    platform = FaultyPlatform(
         cluster=cluster,
         draw=random.Random(draw.random()),  # noqa: S311 - no secret
         errors=errors,
@@ -81,6 +87,34 @@ def draw_scenario(
         unreachable_guests=draw.choice([HIDDEN, UNKNOWN, ARRIVING]),
         lag=draw.choice([0.0, 0.0, 3.0]),
         period=draw.choice([0.0, 0.0, 10.0, 30.0]),
+    )
+    scenario = SoakScenario(
+        limits,
+        chosen,
+        interval,
+        pause,
+        consent=_consent(draw, cluster, interval, chosen) if operated else AUTOMATIC,
+        protection=Protection(
+            undo_horizon=draw.choice([1800.0, HOUR, 4 * HOUR]),
+            max_failures=draw.choice([5, 20]) if operated else 1000,
+        ),
+    )
+    return scenario, platform
+
+
+def _consent(
+    draw: random.Random, cluster: Cluster, interval: float, policy: str
+) -> ControllerSettings:
+    """Draw what the configuration lets the controller start."""
+    restricted = {policy: draw.choice([Mode.OBSERVE, Mode.ADVISE])}
+    return ControllerSettings(
+        interval=interval,
+        mode=draw.choice([Mode.ADVISE, Mode.ADVISE, Mode.AUTOMATIC, Mode.AUTOMATIC]),
+        repair=draw.choice([Mode.ADVISE, Mode.AUTOMATIC]),
+        policy_modes=restricted if draw.random() < 0.1 else {},
+        advise_tags=("slow",) if draw.random() < 0.3 else (),
+        advise_guests=tuple(draw.sample(sorted(cluster.guests), 2)),
+        approval_time=draw.choice([600.0, HOUR]),
     )
 
 
@@ -135,7 +169,7 @@ def _guests(draw: random.Random, hosts: list[TrueHost]) -> list[Guest]:
                 load=cores * draw.random(),
                 since=-HOUR,
                 live=draw.random() < 0.9,
-                tags=("fixed",) if draw.random() < 0.1 else (),
+                tags=draw.choices([("fixed",), ("slow",), ()], [0.1, 0.1, 0.8])[0],
             )
         )
     return guests

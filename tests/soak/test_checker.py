@@ -13,20 +13,25 @@ from types import ModuleType
 
 import pytest
 
-from opendrs.controller import cycle
+from opendrs.config.controller_settings import Mode
+from opendrs.controller import approvals, cycle, executor, protection
 from opendrs.controller.history import RecentActions
 from opendrs.controller.in_flight import OpenMigrations
+from opendrs.controller.modes import EffectiveMode, ModeSource
 from opendrs.controller.plan_progress import PlanProgress
 from opendrs.controller.task_tracker import TaskTracker
 from opendrs.model import Limits, MigrationLoad, Step
 from opendrs.ports import Outcome, StepRecord
 from opendrs.store import SqliteStore
+from opendrs.store.row_lease import RowLease
 from soak import checker as judging
-from soak import invariants
+from soak import consent, invariants, record, undo
 from soak.checker import InvariantChecker
 from soak.cluster import GIB, Rule
 from soak.invariants import CheckedLimits, Invariant
+from soak.record import Record, SqliteDatabase
 from soak.run import SoakRun
+from support.postgresql_server import PostgresqlServer
 
 TERMS = CheckedLimits(
     headroom=0.1,
@@ -49,7 +54,10 @@ class EventScript:
             database.execute("CREATE TABLE steps (run, step, action, outcome)")
         hosts = dict.fromkeys(("h1", "h2", "h3", "h4"), (32 * GIB, 2 * GIB))
         self.judge = InvariantChecker(
-            limits=terms, database=self.database, node_memory=hosts, rules=rules
+            limits=terms,
+            record=Record(SqliteDatabase(self.database)),
+            node_memory=hosts,
+            rules=rules,
         )
         self.event(0, "process")
 
@@ -126,16 +134,17 @@ def script(tmp_path: Path) -> EventScript:
     return found
 
 
-@pytest.mark.parametrize("module", [judging, invariants])
+@pytest.mark.parametrize("module", [judging, invariants, record, consent, undo])
 def test_checker_imports_nothing_of_the_project(module: ModuleType) -> None:
     assert module.__file__ is not None
     tree = ast.parse(Path(module.__file__).read_text())
     imports = [n for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom)]
     names = {getattr(n, "module", None) or n.names[0].name for n in imports}
 
-    assert {name for name in names if not name.startswith("soak.invariants")} <= {
+    judges = {"soak.checker", "soak.consent", "soak.invariants", "soak.record"}
+    assert names <= judges | {
         "__future__", "collections", "collections.abc", "contextlib", "dataclasses",
-        "enum", "json", "math", "pathlib", "sqlite3", "typing",
+        "enum", "json", "math", "pathlib", "psycopg", "sqlite3", "typing",
     }  # fmt: skip
 
 
@@ -518,8 +527,8 @@ def limit(**changes: float | tuple[()]) -> Callable[[Limits], Limits]:
         (5, Invariant.PER_NODE, limit(max_migrations_per_node=9)),
         (14, Invariant.PER_CLUSTER, limit(max_parallel_migrations=9)),
         (10, Invariant.PER_NETWORK, limit(networks=())),
-        (3, Invariant.COOLDOWN, limit(cooldown=0.0)),
-        (25, Invariant.OVERCOMMIT, limit(memory_overcommit=9.0)),
+        (1, Invariant.COOLDOWN, limit(cooldown=0.0)),
+        (7, Invariant.OVERCOMMIT, limit(memory_overcommit=9.0)),
         (1, Invariant.EARLY_ABORT, limit(migration_timeout=5.0)),
         (5, Invariant.LATE_ABORT, limit(migration_timeout=1e5)),
     ],
@@ -527,7 +536,7 @@ def limit(**changes: float | tuple[()]) -> Callable[[Limits], Limits]:
 def test_soak_run_with_changed_limit_violates_invariant(
     tmp_path: Path, seed: int, invariant: Invariant, changed: Callable[[Limits], Limits]
 ) -> None:
-    result = SoakRun(seed, tmp_path, change_limits=changed).run()
+    result = SoakRun(seed, tmp_path, operated=False, change_limits=changed).run()
 
     assert invariant in result.violated, result.violated
 
@@ -538,7 +547,7 @@ def test_soak_run_with_changed_limit_violates_invariant(
 def test_soak_run_with_hidden_rules_violates_invariant(
     tmp_path: Path, seed: int, invariant: Invariant
 ) -> None:
-    result = SoakRun(seed, tmp_path, rules=False).run()
+    result = SoakRun(seed, tmp_path, operated=False, rules=False).run()
 
     assert invariant in result.violated, result.violated
 
@@ -551,7 +560,7 @@ def test_soak_run_without_history_violates_cooldown(
         path = f"opendrs.controller.{module}.recent_actions"
         monkeypatch.setattr(path, lambda *_: nothing)
 
-    result = SoakRun(3, tmp_path).run()
+    result = SoakRun(1, tmp_path, operated=False).run()
 
     assert result.violated == {Invariant.COOLDOWN}
 
@@ -561,7 +570,7 @@ def test_soak_run_without_open_migrations_violates_per_node(
 ) -> None:
     monkeypatch.setattr(OpenMigrations, "add_to", lambda _, seen: seen)
 
-    result = SoakRun(10, tmp_path).run()
+    result = SoakRun(10, tmp_path, operated=False).run()
 
     assert Invariant.PER_NODE in result.violated
 
@@ -579,7 +588,7 @@ def test_soak_run_without_intention_violates_unrecorded(
 
     monkeypatch.setattr(PlanProgress, "record_intention", intend)
 
-    result = SoakRun(1, tmp_path).run()
+    result = SoakRun(1, tmp_path, operated=False).run()
 
     assert Invariant.UNRECORDED in result.violated
 
@@ -589,7 +598,7 @@ def test_soak_run_without_recovery_violates_open(
 ) -> None:
     monkeypatch.setattr(cycle, "recover", lambda _: ())
 
-    result = SoakRun(1, tmp_path).run()
+    result = SoakRun(1, tmp_path, operated=False).run()
 
     assert Invariant.OPEN in result.violated
 
@@ -600,7 +609,7 @@ def test_soak_run_with_false_outcomes_violates_outcome(
     end = TaskTracker.finish
     monkeypatch.setattr(TaskTracker, "finish", lambda self, *_: end(self, Outcome.DONE))
 
-    result = SoakRun(1, tmp_path).run()
+    result = SoakRun(1, tmp_path, operated=False).run()
 
     assert Invariant.OUTCOME in result.violated
 
@@ -616,6 +625,49 @@ def test_soak_run_with_lost_records_violates_durable(
 
     monkeypatch.setattr(SqliteStore, "write", forget)
 
-    result = SoakRun(1, tmp_path).run()
+    result = SoakRun(1, tmp_path, operated=False).run()
 
     assert Invariant.DURABLE in result.violated
+
+
+AUTOMATIC = EffectiveMode(mode=Mode.AUTOMATIC, source=ModeSource.OPERATOR, detail="")
+
+
+def test_soak_run_that_ignores_the_mode_violates_consent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(approvals, "effective_mode", lambda *_, **__: AUTOMATIC)
+
+    assert Invariant.CONSENT in SoakRun(1, tmp_path).run().violated
+
+
+def test_soak_run_that_ignores_drains_violates_drained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (executor, cycle):
+        monkeypatch.setattr(module, "with_drained_nodes", lambda snapshot, _: snapshot)
+
+    assert Invariant.DRAINED in SoakRun(1, tmp_path).run().violated
+
+
+def test_soak_run_without_undo_rules_violates_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protection, "undo_rules", lambda *_: ())
+
+    assert Invariant.UNDONE in SoakRun(6, tmp_path, operated=False).run().violated
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_soak_run_without_fencing_violates_leader(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    postgresql_server: PostgresqlServer,
+) -> None:
+    monkeypatch.setattr(RowLease, "require", lambda *_: None)
+    monkeypatch.setattr(RowLease, "require_recent", lambda _: None)
+
+    result = SoakRun(1, tmp_path, server=postgresql_server).run()
+
+    assert Invariant.LEADER in result.violated

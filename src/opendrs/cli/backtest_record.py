@@ -20,7 +20,7 @@ from opendrs.config import (
 )
 from opendrs.config.plausibility import find_impossible
 from opendrs.config.settings import Settings
-from opendrs.config.snapshot_reading import snapshot_from
+from opendrs.config.snapshot_reading import recorded_snapshot_from, snapshot_from
 from opendrs.controller.reservations import without_reserved_guests
 from opendrs.errors import (
     ConfigurationError,
@@ -103,7 +103,7 @@ def _snapshots_of_cycles(
         drains = _Drains(OperatorStore(store).actions())
         for cycle in store.cycles(since=earliest):
             try:
-                snapshot = snapshot_from(cycle.document["snapshot"], cycle.run)
+                snapshot = recorded_snapshot_from(cycle.document["snapshot"], cycle.run)
             except (ConfigurationError, LookupError) as error:
                 raise StoreError(
                     f"store: cycle {cycle.run}: snapshot cannot be read: {error}"

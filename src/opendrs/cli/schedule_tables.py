@@ -10,7 +10,7 @@ from rich.text import Text
 from opendrs.cli.console import printable
 from opendrs.cli.formatting import format_duration
 from opendrs.model import Limits, format_count, format_list
-from opendrs.planning import Certainty, Schedule, ScheduledStep
+from opendrs.planning import BandwidthSource, Certainty, Schedule, ScheduledStep
 
 MAX_PATH_STEPS = 5  # of a critical path; a longer one is not listed step by step
 
@@ -47,7 +47,7 @@ def schedule_document(schedule: Schedule) -> dict[str, object]:
         "critical_path": list(schedule.critical_path),
         "critical_path_seconds": schedule.critical_path_seconds,
         "bandwidth": schedule.bandwidth,
-        "bandwidth_assumed": schedule.assumed,
+        "bandwidth_source": schedule.bandwidth_source.value,
         "steps": {
             scheduled_step.step: _step_document(scheduled_step)
             for scheduled_step in schedule.steps
@@ -67,9 +67,11 @@ def _step_document(scheduled_step: ScheduledStep) -> dict[str, object]:
 
 
 def _assumptions(schedule: Schedule) -> Iterator[str]:
-    if schedule.assumed:
-        gigabits = schedule.bandwidth * 8 / 1e9
+    gigabits = schedule.bandwidth * 8 / 1e9
+    if schedule.bandwidth_source is BandwidthSource.ASSUMED:
         yield f"bandwidth {gigabits:g} Gbit/s per link ([limits] sets none)"
+    elif schedule.bandwidth_source is BandwidthSource.MEASURED:
+        yield f"bandwidth {gigabits:.3g} Gbit/s per link (that of recent migrations)"
     explanations = {
         Certainty.AT_LEAST: "dirty rate 0 for {} (not measured; if higher, the plan "
         "takes longer)",

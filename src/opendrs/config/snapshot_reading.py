@@ -89,16 +89,43 @@ def snapshot_from(document: object, source: str) -> Snapshot:
     Raises:
         InvalidFileError: The document is not a valid snapshot; with the errors.
     """
-    snapshot, diagnostics = snapshot_and_diagnostics(document, source)
+    return _snapshot_from(document, source, checks_rules=True)
+
+
+def recorded_snapshot_from(document: object, source: str) -> Snapshot:
+    """Return the snapshot in the *document* of a recorded cycle.
+
+    Its rules may name guests and nodes that it does not contain: a controller goes on
+    without guests that were deleted, and nodes hide guests while they are unreachable.
+
+    Args:
+        document: Plain values, as parsed from JSON.
+        source: Origin of the document, for error messages.
+
+    Raises:
+        InvalidFileError: The document is not a valid snapshot; with the errors.
+    """
+    return _snapshot_from(document, source, checks_rules=False)
+
+
+def _snapshot_from(document: object, source: str, *, checks_rules: bool) -> Snapshot:
+    snapshot, diagnostics = snapshot_and_diagnostics(
+        document, source, checks_rules=checks_rules
+    )
     raise_diagnostics(source, diagnostics, InvalidFileError)
     assert snapshot is not None  # noqa: S101 - there are no diagnostics
     return snapshot
 
 
 def snapshot_and_diagnostics(
-    document: object, source: str
+    document: object, source: str, *, checks_rules: bool = True
 ) -> tuple[Snapshot | None, tuple[Diagnostic, ...]]:
     """Return the snapshot in *document*, or None with the errors.
+
+    Args:
+        document: Plain values, as parsed from JSON or TOML.
+        source: Origin of the document, for error messages.
+        checks_rules: Whether rules may name only guests and nodes of the snapshot.
 
     Raises:
         InvalidFileError: The document has another format.
@@ -106,7 +133,9 @@ def snapshot_and_diagnostics(
     require_format(document, source, FileFormat.SNAPSHOT)
     entry, diagnostics = validate_snapshot(document)
     all_diagnostics = chain(
-        diagnostics, duplicate_key_diagnostics(document), dangling_references(document)
+        diagnostics,
+        duplicate_key_diagnostics(document),
+        dangling_references(document, of_rules=checks_rules),
     )
     if reported := tuple(islice(all_diagnostics, MAX_DIAGNOSTICS + 1)):
         return None, reported
@@ -144,6 +173,7 @@ def _snapshot(entry: SnapshotEntry) -> Snapshot:
             for name, guest in entry["guests"].items()
         },
         rules=tuple(rule_from_entry(rule) for rule in entry.get("rules", ())),
+        bandwidth=entry.get("bandwidth"),
     )
 
 

@@ -67,20 +67,13 @@ Timestamp = Annotated[
 ]
 Name = Annotated[str, Field(min_length=1)]
 _FAIL_FAST = Field(fail_fast=True)  # one error instead of one for each of many members
-NameSet = Annotated[list[str], _FAIL_FAST, AfterValidator(require_unique), _UNIQUE]
+_DISTINCT = AfterValidator(require_unique)
+NameSet = Annotated[list[str], _FAIL_FAST, _DISTINCT, _UNIQUE]
 NonEmptyNames = Annotated[
-    list[Name],
-    Field(min_length=1),
-    _FAIL_FAST,
-    AfterValidator(require_unique),
-    _UNIQUE,
+    list[Name], Field(min_length=1), _FAIL_FAST, _DISTINCT, _UNIQUE
 ]
 TwoOrMoreNames = Annotated[
-    list[Name],
-    Field(min_length=2),
-    _FAIL_FAST,
-    AfterValidator(require_unique),
-    _UNIQUE,
+    list[Name], Field(min_length=2), _FAIL_FAST, _DISTINCT, _UNIQUE
 ]
 Amount = Annotated[float, Field(ge=0, le=MAX_AMOUNT)]
 Bytes = Annotated[int, Field(ge=0, le=MAX_AMOUNT), SIZE]
@@ -373,6 +366,13 @@ class SnapshotEntry(TypedDict):
     ]
     rules: NotRequired[
         Annotated[RuleEntries, Field(description="The placement rules in force.")]
+    ]
+    bandwidth: NotRequired[
+        Annotated[
+            Amount,
+            RATE,
+            Field(gt=0, description="Bytes per second of live migrations."),
+        ]
     ]
 
 

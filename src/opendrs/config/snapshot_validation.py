@@ -173,15 +173,20 @@ def _too_many_fields(
     return None
 
 
-def dangling_references(document: object) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each reference to an unknown guest or node."""
+def dangling_references(document: object, *, of_rules: bool) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for each reference to an unknown guest or node.
+
+    Args:
+        document: The plain snapshot.
+        of_rules: Whether rules may name only guests and nodes of the snapshot.
+    """
     root = as_mapping(document)
     nodes, guests = root.get("nodes"), root.get("guests")
     if not isinstance(nodes, Mapping) or not isinstance(guests, Mapping):
         return
     for name, guest in guests.items():
         yield from _guest_references(name, as_mapping(guest), nodes)
-    rules = root.get("rules")
+    rules = root.get("rules") if of_rules else None
     for index, rule in enumerate(rules if isinstance(rules, list) else []):
         yield from _rule_references(index, as_mapping(rule), nodes, guests)
 

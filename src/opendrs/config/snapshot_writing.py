@@ -140,6 +140,8 @@ def snapshot_document(snapshot: Snapshot) -> Document:
         "nodes": {name: _node(nodes[name]) for name in sorted(nodes)},
         "guests": {name: _guest(guests[name]) for name in sorted(guests)},
     }
+    if snapshot.bandwidth is not None:
+        fields["bandwidth"] = _number(snapshot.bandwidth)
     if snapshot.rules:
         fields["rules"] = [_rule(rule) for rule in snapshot.rules]
     return fields

@@ -26,6 +26,7 @@ from opendrs.controller.history import (
     recent_actions,
 )
 from opendrs.controller.in_flight import OpenMigrations, add_open_migrations
+from opendrs.controller.migration_rates import add_migration_rates
 from opendrs.controller.node_inventory import fill_known_nodes, record_nodes
 from opendrs.controller.policy_memory import load_memory, save_memory
 from opendrs.controller.power_failures import exclude_failed_power_nodes
@@ -51,9 +52,9 @@ def enrich_snapshot(
 ) -> Snapshot:
     """Return *snapshot* completed with information from the store.
 
-    Added are the times of recent migrations and power-ons, the capacity of nodes
-    that are powered off, migrations that may be running without being visible, and the
-    guests of reservations.
+    Added are the times of recent migrations and power-ons, the bandwidth and the dirty
+    rates of recent migrations, the capacity of nodes that are powered off, migrations
+    that may be running without being visible, and the guests of reservations.
     Nodes that recently failed to power on or off are excluded, those that an operator
     drains are in maintenance, and the cluster is protected as
     `opendrs.controller.protection.protect` does.
@@ -66,7 +67,8 @@ def enrich_snapshot(
     # Drained nodes first: nothing is reserved on them.
     drained = add_reservations(with_drained_nodes(counted, store), store)
     reliable = exclude_failed_power_nodes(drained, store)
-    complete = add_recent_actions(reliable, recent)
+    rated = add_migration_rates(reliable, store)
+    complete = add_recent_actions(rated, recent)
     repairs = isinstance(policy, Optimize)
     return protect(complete, store, protection, repairs=repairs)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from opendrs.config.snapshot_reading import snapshot_from
+from opendrs.config.snapshot_reading import recorded_snapshot_from
 from opendrs.controller.replay import recorded_limits
 from opendrs.errors import ConfigurationError, StoreError
 from opendrs.model import (
@@ -113,7 +113,7 @@ def _explain_guest(
     document: Mapping[str, Any], guest: GuestId, source: str
 ) -> Explanation:
     decision = document["decision"]
-    snapshot = snapshot_from(document["snapshot"], source)
+    snapshot = recorded_snapshot_from(document["snapshot"], source)
     limits = recorded_limits(document["settings"])
     details = tuple(_guest_details(snapshot, snapshot.guests[guest]))
     for step in decision["steps"]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from opendrs.config.binding import TableBinder
 from opendrs.config.policy_loading import build_policy
-from opendrs.config.snapshot_reading import snapshot_from
+from opendrs.config.snapshot_reading import recorded_snapshot_from
 from opendrs.controller.agent_requests import repair_before_requests
 from opendrs.controller.serialization import plain, plan_document
 from opendrs.errors import ConfigurationError, StoreError
@@ -57,7 +57,7 @@ def replay(cycle: CycleRecord) -> ReplayedDecision:
     try:
         recorded = document["decision"]
         policy = _policy(recorded["policy"], document["settings"])
-        snapshot = snapshot_from(document["snapshot"], cycle.run)
+        snapshot = recorded_snapshot_from(document["snapshot"], cycle.run)
         decision = _decide(policy, snapshot, document)
         repeated = plain(plan_document(policy.name, decision, snapshot))
     except (ConfigurationError, LookupError, TypeError, ValueError) as error:

@@ -20,7 +20,7 @@ from opendrs.model import (
     Step,
 )
 from opendrs.optimizer import Portion
-from opendrs.planning import ASSUMED_BANDWIDTH, estimate_duration
+from opendrs.planning import estimate_duration, link_bandwidth
 from opendrs.policies import Decision, Policy
 from opendrs.ports import CycleRecord
 from opendrs.rules import Violation, violation_change
@@ -133,7 +133,7 @@ def _estimates(
     decision: Decision[Any], snapshot: Snapshot, limits: Limits
 ) -> dict[str, object]:
     """Return the estimated seconds of each step alone, for `history`."""
-    bandwidth = limits.bandwidth or ASSUMED_BANDWIDTH
+    bandwidth, _ = link_bandwidth(snapshot, limits)
     seconds = {
         str(step.id): estimate_duration(step.action, snapshot, bandwidth).seconds
         for step in decision.plan.steps

@@ -13,8 +13,16 @@ from opendrs.errors import (
     PlatformUnavailableError,
     UnsupportedError,
 )
-from opendrs.model import Action, LiveMigration, PowerOff, PowerOn, Step
+from opendrs.model import (
+    Action,
+    LiveMigration,
+    NodeState,
+    PowerOff,
+    PowerOn,
+    Step,
+)
 from opendrs.ports import (
+    MigrationRates,
     Outcome,
     Platform,
     Progress,
@@ -70,17 +78,25 @@ def appears_done(platform: Platform, action: Action) -> bool:
     """Return True if the cluster is in the state that *action* leads to.
 
     Raises:
-        PlatformError: The cluster is unreachable.
+        PlatformError: The cluster is unreachable, or the node that would show it is.
     """
     snapshot = platform.observe()
     if isinstance(action, PowerOn | PowerOff):
         node = snapshot.nodes.get(action.node)
+        if node is not None and node.state is NodeState.UNKNOWN:
+            raise PlatformUnavailableError(f"{action.node} does not respond")
         return node is not None and node.online is isinstance(action, PowerOn)
     guest = snapshot.guests.get(action.guest)
-    return guest is not None and (guest.node, guest.migrating_to) == (
-        action.target,
-        None,
-    )
+    if guest is None:
+        for name in (action.source, action.target):
+            if name in snapshot.nodes and not snapshot.nodes[name].reachable:
+                raise PlatformUnavailableError(f"{name} does not respond")
+        return False
+    return (guest.node, guest.migrating_to) == (action.target, None)
+
+
+def _newer(rate: float | None, before: float | None) -> float | None:
+    return before if rate is None else rate
 
 
 OutcomeDetail = Callable[[Outcome], str]
@@ -222,12 +238,24 @@ class TaskTracker:
             self._record_task(task)
         self._report_start()
         self._last_status, self._reported_error = status, ""
+        self._record_rates(status.progress)
         self._context.observer.step_progressed(self.step, status)
         self._check_abort()
         if self._aborted_at is None and self._abort_detail:
             self._abort(task)
         elif self._aborted_at is not None and self._has_timed_out(self._aborted_at):
             self._finish_lost(f"{self._abort_detail}; the abort had no effect")
+
+    def _record_rates(self, progress: Progress | None) -> None:
+        """Keep the rates for the record; the platform may not report them again."""
+        if progress is None:
+            return
+        last = self.record.rates
+        rates = MigrationRates(
+            bandwidth=_newer(progress.bandwidth, last.bandwidth),
+            dirty_rate=_newer(progress.dirty_rate, last.dirty_rate),
+        )
+        self.record = replace(self.record, rates=rates)
 
     def _abort(self, task: TaskId) -> None:
         """Abort *task*; retry at the next poll if the platform is unreachable."""

@@ -35,7 +35,7 @@ def check_concurrency(
         (migration.source, migration.target) for migration in migrations
     )
     running = _count_per_node(
-        guest.occupied_nodes
+        (guest.node, guest.migrating_to)  # stopped guests, too
         for guest in snapshot.guests.values()
         if guest.migrating_to is not None
     )

@@ -27,6 +27,8 @@ class Snapshot:
         nodes: All nodes by id.
         guests: All guests by id.
         rules: Placement rules, in the order of the operator.
+        bandwidth: Bytes per second of recent live migrations over the link of one node;
+            None if unknown.
 
     Raises:
         ModelError: A guest is on, or migrates to, a node that is not in the snapshot,
@@ -37,6 +39,7 @@ class Snapshot:
     nodes: Mapping[NodeId, Node]
     guests: Mapping[GuestId, Guest]
     rules: tuple[Rule, ...] = ()
+    bandwidth: float | None = None
 
     def __post_init__(self) -> None:
         if self.taken_at.tzinfo is None:

@@ -6,9 +6,11 @@ from opendrs.planning.moves import DetourBudget as DetourBudget
 from opendrs.planning.moves import GroupMove as GroupMove
 from opendrs.planning.moves import NodePowerAction as NodePowerAction
 from opendrs.planning.schedule import ASSUMED_BANDWIDTH as ASSUMED_BANDWIDTH
+from opendrs.planning.schedule import BandwidthSource as BandwidthSource
 from opendrs.planning.schedule import Schedule as Schedule
 from opendrs.planning.schedule import ScheduledStep as ScheduledStep
 from opendrs.planning.schedule import estimate_schedule as estimate_schedule
+from opendrs.planning.schedule import link_bandwidth as link_bandwidth
 from opendrs.planning.sequencer import SequencedPlan as SequencedPlan
 from opendrs.planning.sequencer import sequence_in_order as sequence_in_order
 from opendrs.planning.sequencer import sequence_moves as sequence_moves

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from opendrs.model import Action, Limits, Plan, PowerOff, PowerOn, Snapshot, StepId
 from opendrs.planning.migration_duration import (
@@ -12,7 +13,18 @@ from opendrs.planning.migration_duration import (
 )
 from opendrs.planning.timeline import PlanTimeline, bandwidth_of, links_of
 
-ASSUMED_BANDWIDTH = 125e6  # bytes per second, 1 Gbit/s; if none is configured
+ASSUMED_BANDWIDTH = 125e6  # bytes per second, 1 Gbit/s; if none is known
+
+
+class BandwidthSource(StrEnum):
+    """Source of the bandwidth of an estimate. The values are stable."""
+
+    CONFIGURED = "configured"
+    """The limits of the operator."""
+    MEASURED = "measured"
+    """Recent migrations in this cluster."""
+    ASSUMED = "assumed"
+    """The default of 1 Gbit/s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +61,7 @@ class Schedule:
             for any number of parallel migrations.
         critical_path_seconds: Duration of the critical path.
         bandwidth: Bytes per second over the link of one node.
-        assumed: Whether the bandwidth is the default instead of a configured value.
+        bandwidth_source: Source of that bandwidth.
     """
 
     steps: tuple[ScheduledStep, ...]
@@ -59,7 +71,7 @@ class Schedule:
     critical_path: tuple[StepId, ...]
     critical_path_seconds: float
     bandwidth: float
-    assumed: bool
+    bandwidth_source: BandwidthSource
 
 
 def estimate_schedule(plan: Plan, snapshot: Snapshot, limits: Limits) -> Schedule:
@@ -72,10 +84,11 @@ def estimate_schedule(plan: Plan, snapshot: Snapshot, limits: Limits) -> Schedul
 
     Args:
         plan: The plan.
-        snapshot: The cluster before the plan.
+        snapshot: The cluster before the plan; its bandwidth counts if the limits have
+            none.
         limits: Limits of parallel migrations, bandwidth, and migration timeout.
     """
-    bandwidth = limits.bandwidth or ASSUMED_BANDWIDTH
+    bandwidth, source = link_bandwidth(snapshot, limits)
     alone = {
         step.id: estimate_duration(
             step.action, snapshot, _unshared_bandwidth(step.action, limits, bandwidth)
@@ -104,8 +117,17 @@ def estimate_schedule(plan: Plan, snapshot: Snapshot, limits: Limits) -> Schedul
         critical_path=critical_path,
         critical_path_seconds=critical_path_seconds,
         bandwidth=bandwidth,
-        assumed=limits.bandwidth is None,
+        bandwidth_source=source,
     )
+
+
+def link_bandwidth(snapshot: Snapshot, limits: Limits) -> tuple[float, BandwidthSource]:
+    """Return the bytes per second over the link of one node, and their source."""
+    if limits.bandwidth is not None:
+        return limits.bandwidth, BandwidthSource.CONFIGURED
+    if snapshot.bandwidth is not None:
+        return snapshot.bandwidth, BandwidthSource.MEASURED
+    return ASSUMED_BANDWIDTH, BandwidthSource.ASSUMED
 
 
 def _unshared_bandwidth(action: Action, limits: Limits, bandwidth: float) -> float:

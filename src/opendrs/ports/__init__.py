@@ -19,7 +19,9 @@ from opendrs.ports.request_store import RequestRecord as RequestRecord
 from opendrs.ports.request_store import RequestState as RequestState
 from opendrs.ports.request_store import RequestStore as RequestStore
 from opendrs.ports.request_store import UsageHistory as UsageHistory
+from opendrs.ports.store import UNKNOWN_RATES as UNKNOWN_RATES
 from opendrs.ports.store import CycleRecord as CycleRecord
+from opendrs.ports.store import MigrationRates as MigrationRates
 from opendrs.ports.store import OperatorAction as OperatorAction
 from opendrs.ports.store import Outcome as Outcome
 from opendrs.ports.store import StepRecord as StepRecord

@@ -30,6 +30,22 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationRates:
+    """Rates of a migration that the platform reported last; None if it did not.
+
+    Attributes:
+        bandwidth: Bytes transferred per second.
+        dirty_rate: Bytes of memory that the guest wrote per second.
+    """
+
+    bandwidth: float | None = None
+    dirty_rate: float | None = None
+
+
+UNKNOWN_RATES = MigrationRates()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord:
     """Record of one step of an execution.
 
@@ -43,6 +59,7 @@ class StepRecord:
         outcome: Outcome; None until it is known.
         detail: Reason of the outcome, for the operator.
         load: Measured use before the start of a migration; None if unknown.
+        rates: Rates of a migration, written with its outcome.
     """
 
     run: str
@@ -54,6 +71,7 @@ class StepRecord:
     outcome: Outcome | None = None
     detail: str = ""
     load: MigrationLoad | None = None
+    rates: MigrationRates = UNKNOWN_RATES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,7 +101,10 @@ def _load_changed(past: PastMigration, snapshot: Snapshot, noise: float) -> bool
 
 
 def _after(load: MigrationLoad) -> tuple[Usage, Usage]:
-    """Return the expected use of source and target just after a migration."""
+    """Return the expected use of source and target just after a migration.
+
+    The guest may have been measured busier than its node, at another time.
+    """
     guest = load.guest
     source = Usage(
         _sum(load.source.cpu, guest.cpu, -1), _sum(load.source.memory, guest.memory, -1)
@@ -113,7 +116,9 @@ def _after(load: MigrationLoad) -> tuple[Usage, Usage]:
 
 
 def _sum(one: T | None, other: T | None, sign: Literal[1, -1]) -> T | None:
-    return None if one is None or other is None else one + sign * other
+    if one is None or other is None:
+        return None
+    return max(one + sign * other, type(one)(0))
 
 
 def _excess(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -42,7 +43,14 @@ from opendrs.model import (
     value_as_text,
     value_from_text,
 )
-from opendrs.ports import CycleRecord, Outcome, StepRecord, TaskId
+from opendrs.ports import (
+    UNKNOWN_RATES,
+    CycleRecord,
+    MigrationRates,
+    Outcome,
+    StepRecord,
+    TaskId,
+)
 from opendrs.store.cycle_records import (
     DEFAULT_RETENTION,
     Base,
@@ -312,6 +320,7 @@ def _to_row(record: StepRecord) -> dict[str, object]:
         "outcome": None if record.outcome is None else record.outcome.value,
         "detail": record.detail,
         "load": None if record.load is None else load_as_text(record.load),
+        "rates": _rates_as_text(record.rates),
     }
 
 
@@ -341,4 +350,21 @@ def step_from_row(row: Row[Any]) -> StepRecord:
             outcome=None if row.outcome is None else Outcome(row.outcome),
             detail=row.detail,
             load=None if row.load is None else load_from_text(row.load),
+            rates=_rates_from_text(row.rates),
         )
+
+
+def _rates_as_text(rates: MigrationRates) -> str | None:
+    if rates == UNKNOWN_RATES:
+        return None
+    values = (rates.bandwidth, rates.dirty_rate)
+    return json.dumps([None if each is None else float(each) for each in values])
+
+
+def _rates_from_text(text: str | None) -> MigrationRates:
+    if text is None:
+        return UNKNOWN_RATES
+    bandwidth, dirty_rate = json.loads(text)
+    known = [rate for rate in (bandwidth, dirty_rate) if rate is not None]
+    require_type(float, known)
+    return MigrationRates(bandwidth=bandwidth, dirty_rate=dirty_rate)

@@ -69,7 +69,7 @@ class PostgresqlStore(DatabaseStore):
         """
         try:
             with self._translate_errors():
-                self._engine = _create_engine(self._url, self._access)
+                self._engine = _create_engine(self._url, self._access, self._lease_time)
                 if self._access is Access.READ:
                     self._engine = self._readable(self._engine)
                 else:
@@ -167,11 +167,18 @@ class PostgresqlStore(DatabaseStore):
                 self._engine = None
 
 
-def _create_engine(url: URL, access: Access) -> Engine:
-    """Return an engine; raise an error if the driver is not installed."""
+def _create_engine(url: URL, access: Access, lease_time: float) -> Engine:
+    """Return an engine; raise an error if the driver is not installed.
+
+    The server ends transactions of a process that is suspended in the middle of one:
+    its locks would prevent a takeover.
+    """
     if find_spec("psycopg") is None:
         raise StoreError("store: PostgreSQL needs psycopg; install opendrs[postgresql]")
-    options = f"-c statement_timeout={STATEMENT_TIMEOUT}s"
+    options = (
+        f"-c statement_timeout={STATEMENT_TIMEOUT}s "
+        f"-c idle_in_transaction_session_timeout={1000 * lease_time / 3:.0f}ms"
+    )
     if access is Access.READ:
         options += " -c default_transaction_read_only=on"
     return create_engine(

@@ -10,11 +10,13 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, Engine, text
 
+from opendrs.config.settings import MAX_LEASE_TIME
 from opendrs.errors import LeaseLostError
 from opendrs.store.lease import LeaseHolder
 
 # The clock of the server decides. clock_timestamp() is the time of the statement; now()
-# would be that of the start of the transaction.
+# would be that of the start of the transaction. A lease that ends later than any may
+# was acquired before that clock was set back.
 _ACQUIRE = text("""
     INSERT INTO leases AS held (name, holder, token, expires_at)
     VALUES (:name, :holder, 1, clock_timestamp() + :ttl * interval '1 second')
@@ -23,6 +25,7 @@ _ACQUIRE = text("""
         token = held.token + 1,
         expires_at = excluded.expires_at
     WHERE held.expires_at < clock_timestamp()
+        OR held.expires_at > clock_timestamp() + :longest * interval '1 second'
     RETURNING token
 """)
 _HOLDER = text("SELECT holder FROM leases WHERE name = :name")
@@ -96,7 +99,12 @@ class RowLease:
         with self._engine.begin() as connection:
             token = connection.execute(
                 _ACQUIRE,
-                {"name": self._name, "holder": self._holder, "ttl": self._lease_time},
+                {
+                    "name": self._name,
+                    "holder": self._holder,
+                    "ttl": self._lease_time,
+                    "longest": MAX_LEASE_TIME,
+                },
             ).scalar()
             if token is None:
                 holder = connection.execute(_HOLDER, {"name": self._name}).scalar()

@@ -82,6 +82,7 @@ STEPS = Table(
     Column("outcome", String),
     Column("detail", Text, nullable=False),
     Column("load", Text),
+    Column("rates", Text),
     Column("guest", String),
     Column("source", String),
     Column("target", String),

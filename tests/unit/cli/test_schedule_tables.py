@@ -135,7 +135,7 @@ def test_the_document_has_every_step() -> None:
         "critical_path": ["1", "2"],
         "critical_path_seconds": 40.0,
         "bandwidth": GIB,
-        "bandwidth_assumed": False,
+        "bandwidth_source": "configured",
         "steps": {
             "1": {
                 "start": 0.0,
@@ -167,7 +167,7 @@ def test_plan_uses_the_configured_bandwidth(
     command = ("plan", "lopsided.json", "--config", "fast.toml")
     found = json.loads(opendrs(*command, "--format", "json").out)["schedule"]
 
-    assert (found["seconds"], found["bandwidth_assumed"]) == (40.0, False)
+    assert (found["seconds"], found["bandwidth_source"]) == (40.0, "configured")
     assert (
         "plan: 1 migration, 40.0 GiB to transfer, at least 40 s\n"
         in opendrs(*command).out

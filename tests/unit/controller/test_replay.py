@@ -74,6 +74,14 @@ def test_repair_that_precedes_a_policy_is_repeated() -> None:
     assert found.is_same
 
 
+def test_decision_with_rules_about_absent_guests_is_repeated() -> None:
+    """The controller goes on when a guest of a rule is deleted."""
+    rules = (AntiAffinity(guests=guest_ids("vm1", "deleted")),)
+    found = replay(recorded(build_policy("balance"), replace(IMBALANCED, rules=rules)))
+
+    assert found.is_same
+
+
 def test_decision_recorded_before_there_was_a_repair_is_repeated() -> None:
     policy = build_policy("balance")
     record = cycle_record(

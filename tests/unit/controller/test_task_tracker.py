@@ -12,6 +12,7 @@ from opendrs.controller.task_tracker import (
     join_details,
     timeout_detail,
 )
+from opendrs.errors import PlatformUnavailableError
 from opendrs.model import ColdMigration, GuestId, NodeId, NodeState, PowerOff, PowerOn
 from opendrs.ports import Progress
 from support.builders import cluster, node
@@ -96,6 +97,25 @@ def test_migration_appears_done_on_target_only() -> None:
     assert not appears_done(
         SimulatedCluster(replace(HERE, guests={})).simulated_platform, MOVE
     )
+
+
+@pytest.mark.parametrize("silent", [A, B])
+def test_end_of_migration_is_unknown_while_its_nodes_hide_the_guest(
+    silent: NodeId,
+) -> None:
+    nodes = {**HERE.nodes, silent: node(silent, 0.0, state=NodeState.UNKNOWN)}
+    hidden = SimulatedCluster(replace(HERE, nodes=nodes, guests={}))
+
+    with pytest.raises(PlatformUnavailableError, match=f"{silent} does not respond"):
+        appears_done(hidden.simulated_platform, MOVE)
+
+
+def test_end_of_power_action_is_unknown_while_node_is_unreachable() -> None:
+    nodes = {**HERE.nodes, B: node("b", 0.0, state=NodeState.UNKNOWN)}
+    silent = SimulatedCluster(replace(HERE, nodes=nodes)).simulated_platform
+
+    with pytest.raises(PlatformUnavailableError, match="b does not respond"):
+        appears_done(silent, PowerOff(B))
 
 
 def test_power_action_appears_done_in_target_state() -> None:

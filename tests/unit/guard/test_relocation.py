@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from opendrs.controller.in_flight import OpenMigrations, load_open_migrations
-from opendrs.guard import RejectionReason, check
+from opendrs.guard import RejectionReason, check, check_concurrency
 from opendrs.model import (
     Guest,
     GuestId,
@@ -40,6 +40,19 @@ def with_stopped_guest(**changes: object) -> Snapshot:
 
 def test_relocation_needs_no_memory() -> None:
     assert check([MOVE], with_stopped_guest(), Limits()) is None
+
+
+def test_running_relocation_counts_at_its_nodes() -> None:
+    relocated = with_stopped_guest().guests[GuestId("a")]
+    other = replace(relocated, id=GuestId("b"), migrating_to=NodeId("n2"))
+    busy = replace(
+        with_stopped_guest(), guests={relocated.id: relocated, other.id: other}
+    )
+
+    rejection = check_concurrency([MOVE], busy, Limits(max_migrations_per_node=1))
+
+    assert rejection is not None
+    assert rejection.reason is RejectionReason.NODE_MIGRATION_LIMIT
 
 
 @pytest.mark.parametrize(

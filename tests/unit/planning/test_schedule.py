@@ -225,9 +225,13 @@ def test_critical_path_is_independent_of_parallelism() -> None:
 def test_default_bandwidth_is_marked_as_assumed() -> None:
     found = estimate_schedule(plan("g0 a b"), guests(8), Limits())
 
-    assert (found.bandwidth, found.assumed) == (ASSUMED_BANDWIDTH, True)
+    assert (found.bandwidth, found.bandwidth_source) == (ASSUMED_BANDWIDTH, "assumed")
     assert found.seconds == pytest.approx(8 * GIB / 125e6)
-    assert not estimate_schedule(plan("g0 a b"), guests(8), FAST).assumed
+    configured = estimate_schedule(plan("g0 a b"), guests(8), FAST)
+    assert configured.bandwidth_source == "configured"
+    measured = replace(guests(8), bandwidth=2e9)
+    found = estimate_schedule(plan("g0 a b"), measured, Limits())
+    assert (found.bandwidth, found.bandwidth_source) == (2e9, "measured")
 
 
 @st.composite

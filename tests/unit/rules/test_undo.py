@@ -81,3 +81,11 @@ def test_guest_that_is_back_is_free() -> None:
 
 def test_times_in_the_future_are_within_the_horizon() -> None:
     assert len(undo_rules(observed(0.5, 0.5), [moved(-5)], PROTECTION)) == 1
+
+
+def test_guest_measured_busier_than_its_node_keeps_the_rule() -> None:
+    """A node and its guests are not measured at the same time."""
+    before = MigrationLoad(load(8.0), load(2.0), load(1.0))
+    past = replace(moved(), load=before)
+
+    assert len(undo_rules(observed(0.1, 0.1), [past], PROTECTION)) == 1

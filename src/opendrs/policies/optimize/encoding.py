@@ -11,7 +11,7 @@ from opendrs.arrays import ClusterArrays, memory_columns, memory_pair
 from opendrs.metrics import LoadModel, demand
 from opendrs.model import GIB, NO_RESOURCES, Guest, Limits, Mobility, NodeId, Snapshot
 from opendrs.optimizer import Floats, Indices, Mask
-from opendrs.planning import ASSUMED_BANDWIDTH
+from opendrs.planning import link_bandwidth
 from opendrs.policies.optimize.movable_groups import EncodedGroup
 from opendrs.rules import (
     AvailableMemory,
@@ -41,11 +41,11 @@ class MovableGuests:
     Args:
         groups: Move groups.
         load_model: Load that counts.
-        limits: Limits of the operator.
+        bandwidth: Bytes per second over the link of one node.
     """
 
     def __init__(
-        self, groups: Sequence[EncodedGroup], load_model: LoadModel, limits: Limits
+        self, groups: Sequence[EncodedGroup], load_model: LoadModel, bandwidth: float
     ) -> None:
         self.guests = tuple(guest for group in groups for guest in group.guests)
         sizes = [len(group.guests) for group in groups]
@@ -56,7 +56,7 @@ class MovableGuests:
         ]
         self._is_displaced = np.array(displaced, np.bool_)
         self._load_model = load_model
-        self._limits = limits
+        self._bandwidth = bandwidth
 
     @cached_property
     def guest_demand(self) -> Floats:
@@ -121,8 +121,8 @@ class MovableGuests:
         Source:
             Clark et al., Live migration of virtual machines (NSDI 2005).
         """
-        bandwidth = self._limits.bandwidth or ASSUMED_BANDWIDTH
-        dirty = np.array([guest.dirty_rate or 0.0 for guest in self.guests]) / bandwidth
+        rates = np.array([guest.dirty_rate or 0.0 for guest in self.guests])
+        dirty = rates / self._bandwidth
         live = np.array(
             [guest.effective_mobility is Mobility.LIVE for guest in self.guests],
             np.bool_,
@@ -221,7 +221,8 @@ class EncodedCluster:
     @cached_property
     def movable(self) -> MovableGuests:
         """Guests of the groups as arrays."""
-        return MovableGuests(self.groups, self._load_model, self.arrays.limits)
+        bandwidth, _ = link_bandwidth(self.arrays.snapshot, self.arrays.limits)
+        return MovableGuests(self.groups, self._load_model, bandwidth)
 
     @cached_property
     def total_capacity(self) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from opendrs.metrics import LoadModel
-from opendrs.model import GIB, Limits, Mobility, NodeId, Usage
+from opendrs.model import GIB, Mobility, NodeId, Usage
 from opendrs.planning import ASSUMED_BANDWIDTH
 from opendrs.policies.optimize.encoding import MovableGuests
 from opendrs.policies.optimize.movable_groups import EncodedGroup
@@ -15,7 +15,7 @@ A = NodeId("a")
 
 
 def movable_guests(*groups: EncodedGroup) -> MovableGuests:
-    return MovableGuests(groups, LoadModel.DYNAMIC, Limits())
+    return MovableGuests(groups, LoadModel.DYNAMIC, ASSUMED_BANDWIDTH)
 
 
 def test_movable_guests_of_a_group_are_summed() -> None:

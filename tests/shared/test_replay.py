@@ -1,0 +1,178 @@
+"""A thousand recorded decisions of all policies, repeated byte for byte.
+
+Clusters are drawn as in the soak, with nodes that do not respond and measurements that
+are missing, and read from the shared folder.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from opendrs.config import snapshot_from
+from opendrs.config.policy_loading import build_policy
+from opendrs.controller import replay
+from opendrs.controller.cycle import PolicyDecisionSource
+from opendrs.controller.serialization import cycle_record
+from opendrs.errors import PlatformError
+from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot
+from opendrs.policies import BUILT_IN_POLICIES
+from opendrs.ports import CycleRecord
+from opendrs.store import Access, MemoryStore, Retention, SqliteStore
+from soak.cluster import Cluster
+from soak.platform import model_rule
+from soak.scenario import draw_scenario
+from support.builders import NOON
+
+BESIDE = Path(__file__).parents[3] / "shared"
+SHARED = Path(os.environ.get("OPENDRS_SHARED") or BESIDE) / "data" / "clusters"
+DECISIONS = 1000
+CYCLES = 7  # of one policy on a drawn cluster, with its memory
+LARGEST = 200_000  # nodes times guests; larger ones take long to decide about
+CHOICES: Mapping[str, Mapping[str, list[object]]] = {
+    "auto-rebalance": {
+        "method": ["bruteforce", "topsis"],
+        "threshold": [0.05, 0.3],
+        "hold": [1, 3],
+        "margin": [0.02, 0.1],
+    },
+    "balance": {
+        "method": ["exhaustive", "topsis"],
+        "load_model": ["dynamic", "static"],
+        "threshold": [0.01, 0.1],
+        "max_migrations": [2, 100],
+        "allow_cold_migration": [True, False],
+    },
+    "consolidate": {
+        "detector": ["last-n-average", "forecast", "mad"],
+        "history_length": [12, 48],
+        "manage_power": [True, False],
+        "seed": [0, 7],
+    },
+    "optimize": {
+        "iterations_per_group": [20, 50],
+        "budget": ["knee", "unlimited", "5 migrations"],
+        "tolerated_node_failures": [0, 1],
+        "seed": [0, 7],
+    },
+    "pressure": {
+        "cpu_pressure_threshold": [0.2, 0.75],
+        "memory_threshold": [0.5, 0.85],
+        "min_uptime": [0.0, 300.0],
+    },
+    "repair": {
+        "budget": ["unlimited", "2 migrations"],
+        "allow_cold_migration": [True, False],
+    },
+    "threshold-rebalance": {
+        "threshold": [0.05, 0.2],
+        "max_migrations": [1, 5],
+        "cooldown": [0.0, 3600.0],
+        "load_model": ["static", "dynamic"],
+    },
+}
+Case = tuple[str, Mapping[str, object], Limits, list[Snapshot]]
+
+pytestmark = [
+    pytest.mark.shared,
+    pytest.mark.slow,
+    pytest.mark.skipif(not SHARED.exists(), reason=f"there is no {SHARED}"),
+]
+
+
+def recorded_clusters() -> list[Snapshot]:
+    """Return the clusters of the shared folder up to `LARGEST`."""
+    found = []
+    for path in sorted(SHARED.glob("*.json*")):
+        nodes, guests = path.name.split(".")[0].lstrip("c").split("x")
+        if int(nodes) * int(guests) <= LARGEST:
+            content = path.read_bytes()
+            content = gzip.decompress(content) if path.suffix == ".gz" else content
+            found.append(snapshot_from(json.loads(content), path.name))
+    return found
+
+
+def drawn_snapshots(draw: Random, policy: str) -> tuple[Limits, list[Snapshot]]:
+    """Return what a controller sees of a drawn cluster, cycle by cycle."""
+    cluster = Cluster(draw)
+    scenario, platform = draw_scenario(draw, cluster, policy, operated=False)
+    rules = tuple(map(model_rule, cluster.rules))
+    seen: list[Snapshot] = []
+    while len(seen) < CYCLES:
+        for guest in cluster.guests.values():
+            guest.load = guest.cores * draw.random()
+        if draw.random() < 0.2:
+            cluster.disconnect(draw.choice(sorted(cluster.hosts)), 200.0, cut=False)
+        with suppress(PlatformError):
+            seen.append(replace(platform.observe(), rules=rules))
+        cluster.advance(scenario.interval)
+    return scenario.limits, seen
+
+
+def settings(draw: Random, policy: str) -> dict[str, object]:
+    return {name: draw.choice(values) for name, values in CHOICES[policy].items()}
+
+
+def cases() -> Iterator[Case]:
+    """Yield policies with settings, and the snapshots that they decide about."""
+    draw = Random(15)  # noqa: S311 - no secret
+    for name in BUILT_IN_POLICIES:
+        for snapshot in recorded_clusters():
+            yield name, settings(draw, name), DEFAULT_LIMITS, [snapshot]
+    while True:
+        for name in BUILT_IN_POLICIES:
+            chosen = settings(draw, name)
+            limits, seen = drawn_snapshots(draw, name)
+            yield name, chosen, limits, seen
+
+
+def decisions() -> Iterator[CycleRecord]:
+    """Yield the records of their decisions, as a controller makes them."""
+    number = 0
+    for name, chosen, limits, seen in cases():
+        policy: Any = build_policy(name, chosen, limits)
+        source = PolicyDecisionSource(policy, MemoryStore())
+        for snapshot in seen:
+            evaluation = next(source.evaluations(snapshot))
+            number += 1
+            yield cycle_record(
+                f"run {number}",
+                NOON + timedelta(minutes=number),
+                snapshot,
+                policy=policy,
+                memory=evaluation.memory,
+                decision=evaluation.decision,
+            )
+
+
+def test_thousand_decisions_are_repeated_byte_for_byte(tmp_path: Path) -> None:
+    path = tmp_path / "record.sqlite"
+    with SqliteStore(path, retention=Retention(input_cycles=DECISIONS)) as store:
+        for record in islice(decisions(), DECISIONS):
+            store.record_cycle(record)
+
+    counts: Counter[str] = Counter()
+    reasons: set[object] = set()
+    with SqliteStore(path, Access.READ) as store:
+        for cycle in store.cycles():
+            found = replay(cycle)
+            assert found.is_same, found.run
+            counts[found.policy] += 1
+            reasons.add(found.recorded["reason"])
+
+    assert counts.total() == DECISIONS
+    assert counts.keys() == BUILT_IN_POLICIES.keys()
+    assert min(counts.values()) > DECISIONS / len(BUILT_IN_POLICIES) / 2
+    assert len(reasons) > 8, reasons
