@@ -145,7 +145,7 @@ def decisions() -> Iterator[CycleRecord]:
         policy: Any = build_policy(name, chosen, limits)
         source = PolicyDecisionSource(policy, MemoryStore())
         for snapshot in seen:
-            evaluation = source.evaluate(snapshot)
+            evaluation = next(source.evaluations(snapshot))
             number += 1
             yield cycle_record(
                 f"run {number}",

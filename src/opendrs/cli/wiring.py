@@ -127,6 +127,7 @@ class ControllerFactory:
             ConfigurationError: The configured address cannot be listened on.
         """
         self._log_start()
+        self._approvals = self._create_approvals()
         requests = self._settings.api
         decision_source = self._decision_source(self._settings)
         require_alive: Callable[[], None] = _check_nothing
@@ -148,15 +149,15 @@ class ControllerFactory:
             self._execution_context(decision_source),
             decision_source,
             self._wakeup_event,
-            self._approval(self._settings),
+            self._approvals,
         )
 
-    def _approval(self, settings: Settings) -> PlanApprovals:
+    def _create_approvals(self) -> PlanApprovals:
         return PlanApprovals(
             DatabasePlanStore(self._store),
             self._store,
             self._source.clock,
-            settings.controller,
+            self._settings.controller,
             self._cancellation,
             platform=self._source.platform.name,
         )
@@ -211,13 +212,14 @@ class ControllerFactory:
             source = replace(source, platform=platform)
         decision_source = self._decision_source(settings)
         self._settings, self._source = settings, source
+        self._approvals = self._approvals.with_settings(settings.controller)
         self._cluster_observer.source = source
         return Reconfiguration(
             interval=settings.controller.interval,
             platform=source.platform,
             protection=settings.protection,
             decision_source=decision_source,
-            approval=self._approval(settings),
+            approval=self._approvals,
         )
 
     def _start_api(self, requests: ApiSettings) -> Callable[[], None]:

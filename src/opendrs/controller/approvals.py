@@ -6,12 +6,11 @@ so an operator and the controller cannot both decide about a plan.
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 
-from opendrs.config import json_line
 from opendrs.config.controller_settings import ControllerSettings, Mode
 from opendrs.controller.consent import ApprovedPlan, RecordedDecision
 from opendrs.controller.events import LogEventCode, log_event
@@ -23,14 +22,20 @@ from opendrs.controller.modes import (
     effective_mode,
     unattended_steps,
 )
-from opendrs.controller.step_groups import group_steps
+from opendrs.controller.plan_records import (
+    are_same,
+    first_failure,
+    interrupted_state,
+    joint_steps,
+    plan_digest,
+    plan_id,
+    plan_record,
+    remaining_steps,
+)
 from opendrs.model import (
     Plan,
-    Snapshot,
     Step,
-    StepId,
     format_count,
-    plan_as_text,
 )
 from opendrs.policies import DecisionReason
 from opendrs.ports import (
@@ -41,12 +46,9 @@ from opendrs.ports import (
     PlanRecord,
     PlanState,
     PlanStore,
-    StepRecord,
     Store,
 )
 
-_ID_ALPHABET = "23456789abcdefghjkmnpqrstvwxyz"  # without characters that look alike
-_ID_LENGTH = 5
 _LEVELS = {PlanState.FAILED: logging.WARNING, PlanState.RUNNING: logging.DEBUG}
 _OPEN = (PlanState.PROPOSED, PlanState.APPROVED)
 _DECLINED = (PlanState.REJECTED, PlanState.CANCELLED)
@@ -89,50 +91,67 @@ class PlanApprovals:
         self._clock = clock
         self._settings = settings
         self._cancellation = cancellation
-        self._reported_mode: EffectiveMode | None = None
+        self._reported_modes: dict[str, EffectiveMode] = {}
+
+    def with_settings(self, settings: ControllerSettings) -> PlanApprovals:
+        """Return the approvals with new *settings*; a change of the mode is logged."""
+        changed = copy(self)
+        changed._settings = settings  # noqa: SLF001 - of this class
+        return changed
 
     def reconcile(self) -> None:
         """Settle the plans of interrupted runs, and let old ones expire."""
         for plan in self._plans.plans([PlanState.RUNNING]):
-            state, detail = _settled(plan, self._store.records_of(plan.run))
+            state, detail = interrupted_state(plan, self._store.records_of(plan.run))
             self._change(plan, state, detail)
         for plan in self._plans.plans(_OPEN):
-            self._expire(plan)
+            self._end_late(plan)
 
     def next_approved(self) -> ApprovedPlan | None:
         """Return the oldest plan that was approved and may start now, or None."""
         for plan in self._plans.plans([PlanState.APPROVED]):
-            if self._expire(plan):
+            if self._end_late(plan):
                 continue
             if self._mode(plan.policy, plan.reason).mode is Mode.OBSERVE:
                 continue
             approval = plan.approval
-            if approval is None or not approval.digest == plan.digest == _digest(plan):
+            if approval is None or not approval.digest == plan.digest == plan_digest(
+                plan
+            ):
                 detail = "the steps are not those that were approved"
                 self._change(plan, PlanState.FAILED, detail)
                 continue
             return self._started(plan, approval)
         return None
 
+    def may_start(self, decided: RecordedDecision) -> bool:
+        """Return False in mode observe, and if an operator has declined the plan."""
+        mode = self._mode(decided.policy.name, decided.decision.reason.value).mode
+        if mode is Mode.OBSERVE:
+            return False
+        if mode is Mode.AUTOMATIC and self._unattended(decided):
+            return True
+        return not self._is_declined(decided.decision.plan.steps)
+
     def approve(self, decided: RecordedDecision) -> ApprovedPlan | None:
         """Return the steps that the mode allows to start; propose the others."""
-        decision = decided.decision
-        steps = decision.plan.steps
-        self._report_mode(self._mode(decided.policy.name, ""))
-        mode = self._mode(decided.policy.name, decision.reason.value)
-        waiting = self._supersede(steps, decided)
-        if not steps or mode.mode is Mode.OBSERVE:
+        steps = decided.decision.plan.steps
+        self._report_mode(decided.policy.name)
+        mode = self._mode(decided.policy.name, decided.decision.reason.value).mode
+        unattended = self._unattended(decided) if mode is Mode.AUTOMATIC else ()
+        waiting = remaining_steps(steps, unattended)
+        is_proposed = self._supersede(waiting, decided)
+        if not steps or mode is Mode.OBSERVE:
             return None
-        if mode.mode is Mode.AUTOMATIC:
-            groups = _groups(steps, decided.snapshot)
-            unattended = unattended_steps(
-                steps, groups, decided.snapshot, self._settings
-            )
-            if unattended:
-                return self._start_unattended(self._record(decided), unattended)
-        if not waiting and not self._is_declined(steps):
-            self._propose(self._record(decided))
-        return None
+        if waiting and not is_proposed and not self._is_declined(waiting):
+            self._propose(decided, waiting)
+        return self._start_unattended(decided, unattended) if unattended else None
+
+    def _unattended(self, decided: RecordedDecision) -> tuple[Step, ...]:
+        """Return the steps of *decided* that need no approval in mode automatic."""
+        steps, snapshot = decided.decision.plan.steps, decided.snapshot
+        groups = joint_steps(steps, snapshot)
+        return unattended_steps(steps, groups, snapshot, self._settings)
 
     def _mode(self, policy: str, reason: str) -> EffectiveMode:
         """Return the mode that applies now to a plan."""
@@ -141,37 +160,24 @@ class PlanApprovals:
             self._settings, entries, self._clock.now(), policy=policy, reason=reason
         )
 
-    def _report_mode(self, mode: EffectiveMode) -> None:
-        """Log *mode* if it is another than that of the decision before."""
-        if self._reported_mode is not None and mode != self._reported_mode:
+    def _report_mode(self, policy: str) -> None:
+        """Log the mode if it is another than that of the decision before.
+
+        Only decisions of the same *policy* are compared: its mode may be restricted.
+        """
+        mode = self._mode(policy, "")
+        if self._reported_modes.get(policy, mode) != mode:
             log_event(
                 LogEventCode.MODE_CHANGED,
                 f"mode {mode.mode}: {mode.detail}",
                 mode=mode.mode,
                 source=mode.source,
             )
-        self._reported_mode = mode
+        self._reported_modes[policy] = mode
 
-    def _record(self, decided: RecordedDecision) -> PlanRecord:
-        """Return the proposed plan of *decided*, without an id."""
-        decision = decided.decision
-        now = self._clock.now()
-        plan = PlanRecord(
-            id="",
-            run=decided.run,
-            created_at=now,
-            lifetime=self._settings.approval_time,
-            policy=decided.policy.name,
-            reason=decision.reason.value,
-            reason_detail=decision.detail,
-            steps=decision.plan.steps,
-            groups=_groups(decision.plan.steps, decided.snapshot),
-            digest="",
-            snapshot=_sha256(json_line(decided.snapshot)),
-            state=PlanState.PROPOSED,
-            changed_at=now,
-        )
-        return replace(plan, digest=_digest(plan))
+    def _record(self, decided: RecordedDecision, steps: Sequence[Step]) -> PlanRecord:
+        now, lifetime = self._clock.now(), self._settings.approval_time
+        return plan_record(decided, tuple(steps), now, lifetime)
 
     def _add(self, plan: PlanRecord) -> PlanRecord:
         """Add *plan* under a new id, and return it."""
@@ -186,15 +192,19 @@ class PlanApprovals:
         """Supersede proposed plans with other steps; return True if one remains.
 
         A policy that waits does not judge the proposed plan: nothing replaces it then.
+
+        Args:
+            steps: The steps of the decision that need an approval.
+            decided: The decision.
         """
-        if not steps and decided.decision.reason in _UNDECIDED:
+        if decided.decision.reason in _UNDECIDED and not decided.decision.plan.steps:
             return True
         remains, run = False, decided.run
         for plan in self._plans.plans([PlanState.PROPOSED]):
-            if _are_same(plan.steps, steps):
+            if are_same(plan.steps, steps):
                 remains = True
                 continue
-            newer = "other steps" if steps else "nothing is to be done"
+            newer = "other steps" if steps else "nothing is to be approved"
             self._change(plan, PlanState.SUPERSEDED, f"newer decision {run}: {newer}")
         return remains
 
@@ -206,13 +216,17 @@ class PlanApprovals:
         now = self._clock.now()
         return any(
             now < plan.expires_at
-            and _are_same(plan.steps, steps)
-            and not self._store.records_of(plan.run)
+            and are_same(plan.steps, steps)
+            and not self._was_started(plan)
             for plan in self._plans.plans(_DECLINED)
         )
 
-    def _propose(self, record: PlanRecord) -> None:
-        plan = self._add(record)
+    def _was_started(self, plan: PlanRecord) -> bool:
+        names = {step.id for step in plan.steps}
+        return any(each.step in names for each in self._store.records_of(plan.run))
+
+    def _propose(self, decided: RecordedDecision, steps: Sequence[Step]) -> None:
+        plan = self._add(self._record(decided, steps))
         log_event(
             LogEventCode.PLAN_PROPOSED,
             f"plan {plan.id}: {format_count(len(plan.steps), 'step')} for approval "
@@ -224,13 +238,13 @@ class PlanApprovals:
         )
 
     def _start_unattended(
-        self, record: PlanRecord, steps: Sequence[Step]
+        self, decided: RecordedDecision, steps: Sequence[Step]
     ) -> ApprovedPlan | None:
         """Record that the mode approves *steps*, and start them."""
-        now = self._clock.now()
+        record = self._record(decided, steps)
         approval = PlanApproval(
             user=None,
-            at=now,
+            at=record.created_at,
             steps=tuple(step.id for step in steps),
             digest=record.digest,
         )
@@ -251,12 +265,21 @@ class PlanApprovals:
             run=plan.run,
             plan=Plan(steps),
             policy=plan.policy,
+            reason=plan.reason,
             stop_reason=execution.stop_reason,
             ended=execution.ended,
         )
 
-    def _expire(self, plan: PlanRecord) -> bool:
-        """Let *plan* expire if its time is over; return True if it is."""
+    def _end_late(self, plan: PlanRecord) -> bool:
+        """End *plan* if it can no longer start; return True if it cannot.
+
+        A plan without the approval of an operator starts in the cycle that decided it.
+        If it has not, the controller was killed, and the decision is not repeated.
+        """
+        if plan.approval is not None and plan.approval.user is None:
+            detail = "the controller ended before the plan started"
+            self._change(plan, PlanState.FAILED, detail)
+            return True
         if self._clock.now() < plan.expires_at:
             return False
         verb = "approved" if plan.state is PlanState.PROPOSED else "started"
@@ -307,7 +330,7 @@ class PlanApprovals:
             detail = f"{stop_reason}; {report.summary}"
             self._change(plan, PlanState.CANCELLED, detail)
         else:
-            self._change(plan, PlanState.FAILED, _failure(report.records))
+            self._change(plan, PlanState.FAILED, first_failure(report.records))
 
 
 class _Execution:
@@ -331,69 +354,3 @@ class _Execution:
     def ended(self, report: ExecutionReport) -> None:
         """Record how the plan ended."""
         self._approvals.settle(self._plan, report, self._stop_reason)
-
-
-def plan_id(run: str, attempt: int = 0) -> str:
-    """Return a short id that is easy to type, derived from the name of a run.
-
-    Args:
-        run: Name of the cycle, which is unique.
-        attempt: Number of ids derived before that are in use.
-    """
-    number = int(_sha256(f"{run} {attempt}"), 16)
-    characters = []
-    for _ in range(_ID_LENGTH):
-        number, index = divmod(number, len(_ID_ALPHABET))
-        characters.append(_ID_ALPHABET[index])
-    return "".join(characters)
-
-
-def _groups(
-    steps: Sequence[Step], snapshot: Snapshot
-) -> tuple[tuple[StepId, ...], ...]:
-    """Return the steps that must start together, for each group of several steps."""
-    groups = group_steps(steps, snapshot.rules)
-    return tuple(tuple(step.id for step in group) for group in groups if len(group) > 1)
-
-
-def _digest(plan: PlanRecord) -> str:
-    return _sha256(f"{plan.snapshot} {plan_as_text(Plan(plan.steps))}")
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _are_same(steps: Sequence[Step], others: Sequence[Step]) -> bool:
-    """Return True if both are the same actions in the same order.
-
-    The details are ignored: they contain measurements.
-    """
-    return [_essence(step) for step in steps] == [_essence(step) for step in others]
-
-
-def _essence(step: Step) -> Step:
-    return replace(step, detail="")
-
-
-def _settled(plan: PlanRecord, records: Iterable[StepRecord]) -> tuple[PlanState, str]:
-    """Return the final state of a *plan* whose execution was interrupted."""
-    outcomes = {record.step: record for record in records}
-    approved = () if plan.approval is None else plan.approval.steps
-    ended = [outcomes[step] for step in approved if step in outcomes]
-    done = sum(record.outcome is Outcome.DONE for record in ended)
-    if done == len(approved):
-        return PlanState.DONE, f"{done} done"
-    detail = f"the controller ended during the execution; {done} of {len(approved)} "
-    return PlanState.FAILED, f"{detail}steps are done; {_failure(ended)}".rstrip("; ")
-
-
-def _failure(records: Iterable[StepRecord]) -> str:
-    """Return the first step that was not done, and why; empty if there is none."""
-    undone = [each for each in records if each.outcome is not Outcome.DONE]
-    if not undone:
-        return ""
-    first = next((each for each in undone if each.outcome is not Outcome.SKIPPED), None)
-    shown = first or undone[0]
-    more = f"; {len(undone) - 1} more not done" if len(undone) > 1 else ""
-    return f"step {shown.step}: {shown.outcome}: {shown.detail}{more}"

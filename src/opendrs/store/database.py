@@ -128,6 +128,20 @@ class DatabaseStore:
         with self.transaction() as connection:
             connection.execute(upsert(connection, ENTRIES, [ENTRIES.c.key]), row)
 
+    def replace(
+        self, key: str, before: Mapping[str, object], after: Mapping[str, object]
+    ) -> bool:
+        """Save *after* under *key* if the saved value is *before*."""
+        this = ENTRIES.c.key == key
+        with self.transaction() as connection:
+            query = select(ENTRIES.c.value).where(this).with_for_update()
+            saved = connection.execute(query).scalar()
+            if saved is None or value_from_text(saved) != before:
+                return False
+            values = {"value": value_as_text(after)}
+            connection.execute(update(ENTRIES).where(this).values(values))
+            return True
+
     def write(self, record: StepRecord) -> None:
         """Add *record*, or replace the one of the same run and step."""
         with self.transaction() as connection:
@@ -172,17 +186,22 @@ class DatabaseStore:
         self._base = base
 
     def cycles(
-        self, *, run: str | None = None, last: int | None = None
+        self,
+        *,
+        run: str | None = None,
+        last: int | None = None,
+        since: datetime | None = None,
     ) -> Iterator[CycleRecord]:
         """Yield the records of cycles with inputs, oldest first, each when needed.
 
         Args:
             run: Only the cycle with this name.
             last: Only so many of the newest ones.
+            since: Only those decided at or after this time.
         """
         reader = CycleReader()
         with self.reading() as connection:
-            ids = cycles_with_inputs(connection, run, last)
+            ids = cycles_with_inputs(connection, run, last, since)
         for each in ids:
             with self.reading() as connection:
                 record = reader.record(connection, each)

@@ -69,9 +69,7 @@ class PostgresqlStore(DatabaseStore):
         """
         try:
             with self._translate_errors():
-                self._engine = _create_engine(
-                    self._url, self._access, self._lease_time
-                )
+                self._engine = _create_engine(self._url, self._access, self._lease_time)
                 if self._access is Access.READ:
                     self._engine = self._readable(self._engine)
                 else:

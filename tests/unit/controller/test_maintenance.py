@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -27,7 +27,12 @@ from opendrs.controller.maintenance import (
 )
 from opendrs.controller.replay import replay
 from opendrs.controller.reservations import Reservation
-from opendrs.controller.rolling import RollingPhase, RollingUpdate, rolling_update
+from opendrs.controller.rolling import (
+    RollingPhase,
+    RollingUpdate,
+    hook_digest,
+    rolling_update,
+)
 from opendrs.errors import StoreError
 from opendrs.model import GIB, NodeId, NodeState, Resources, StepId
 from opendrs.policies import Balance
@@ -125,23 +130,49 @@ def test_further_cycle_is_requested_once_for_the_same_plan() -> None:
     drained = with_drained_nodes(snapshot, store)
 
     for _ in range(3):
-        evaluation = source.evaluate(drained)
-        source.record_decision(drained, evaluation.decision, "run")
+        evaluation = next(source.evaluations(drained))
+        source.record_decision(evaluation.decision, "run", ())
 
     assert evaluation.policy is not None
     assert evaluation.policy.name == "drain"
     assert requested == [1]
-    assert source.evaluate(snapshot).policy is None  # the policy itself decides
+    assert (
+        next(source.evaluations(snapshot)).policy is None
+    )  # the policy itself decides
 
 
 def test_return_without_a_guest_is_finished() -> None:
     store = store_with(RETURN)
     source = MaintenanceDecisionSource(None, Balance(), store)
 
-    source.evaluate(cluster({"n1": 0.1, "n2": 0.1}, {"a": ("n2", 0.1)}))
+    next(source.evaluations(cluster({"n1": 0.1, "n2": 0.1}, {"a": ("n2", 0.1)})))
 
     (request,) = guest_returns(store)
     assert request.finished
+
+
+@pytest.mark.parametrize("newer", [None, RETURN.requested_at + timedelta(hours=1)])
+def test_request_that_an_operator_changes_meanwhile_is_not_finished(
+    newer: datetime | None,
+) -> None:
+    class BusyStore(MemoryStore):
+        """An operator changes the return while a cycle decides about it."""
+
+        def recent(self, since: datetime) -> tuple[StepRecord, ...]:
+            if newer is None:
+                self._values.pop(RETURN.key)  # the node is drained again
+            else:
+                self.save(RETURN.key, replace(RETURN, requested_at=newer).entry)
+            return super().recent(since)
+
+    store = BusyStore()
+    store.save(RETURN.key, RETURN.entry)
+    source = MaintenanceDecisionSource(None, Balance(), store)
+
+    next(source.evaluations(cluster({"n1": 0.1, "n2": 0.1}, {"a": ("n2", 0.1)})))
+
+    left = [] if newer is None else [replace(RETURN, requested_at=newer)]
+    assert list(guest_returns(store)) == left
 
 
 def test_nothing_is_reserved_on_a_drained_node() -> None:
@@ -207,7 +238,8 @@ def test_watch_notifies_of_new_requests_only() -> None:
 
 
 def test_rolling_update_advances_through_its_phases() -> None:
-    state = RollingUpdate(nodes=(N1, NodeId("n2")), hook=("true",))
+    digest = hook_digest(["true"])
+    state = RollingUpdate(nodes=(N1, NodeId("n2")), program="true", hook_digest=digest)
     phases = []
     while state.nodes:
         phases.append((state.nodes[0], state.phase.value))
@@ -221,7 +253,12 @@ def test_rolling_update_advances_through_its_phases() -> None:
 def test_rolling_update_is_read_as_it_was_saved() -> None:
     store = MemoryStore()
     assert rolling_update(store) is None
-    state = RollingUpdate(nodes=(N1,), hook=("sh", "x"), failure="n1: hook: 1")
+    state = RollingUpdate(
+        nodes=(N1,),
+        program="sh",
+        hook_digest=hook_digest(["sh", "x"]),
+        failure="n1: hook: 1",
+    )
     store.save("operator/rolling", state.entry)
     assert rolling_update(store) == state
 
