@@ -6,13 +6,13 @@ so an operator and the controller cannot both decide about a plan.
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from opendrs.config import json_line
 from opendrs.config.controller_settings import ControllerSettings, Mode
+from opendrs.config.schedule_settings import ScheduleSettings
 from opendrs.controller.consent import ApprovedPlan, RecordedDecision
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.execution_context import CancellationToken
@@ -23,14 +23,19 @@ from opendrs.controller.modes import (
     effective_mode,
     unattended_steps,
 )
-from opendrs.controller.step_groups import group_steps
+from opendrs.controller.plan_records import (
+    first_failure,
+    have_same_actions,
+    plan_digest,
+    plan_id,
+    settlement,
+    sha256,
+    step_id_groups,
+)
 from opendrs.model import (
     Plan,
-    Snapshot,
     Step,
-    StepId,
     format_count,
-    plan_as_text,
 )
 from opendrs.policies import DecisionReason
 from opendrs.ports import (
@@ -41,12 +46,9 @@ from opendrs.ports import (
     PlanRecord,
     PlanState,
     PlanStore,
-    StepRecord,
     Store,
 )
 
-_ID_ALPHABET = "23456789abcdefghjkmnpqrstvwxyz"  # without characters that look alike
-_ID_LENGTH = 5
 _LEVELS = {PlanState.FAILED: logging.WARNING, PlanState.RUNNING: logging.DEBUG}
 _OPEN = (PlanState.PROPOSED, PlanState.APPROVED)
 _DECLINED = (PlanState.REJECTED, PlanState.CANCELLED)
@@ -71,6 +73,7 @@ class PlanApprovals:
         settings: The configured modes.
         cancellation: Stop requests to this process.
         platform: Name of the platform, for the commands that messages suggest.
+        schedule: Entries of the schedule of the controller.
     """
 
     def __init__(  # noqa: PLR0913 - the stores, and where plans run
@@ -82,6 +85,7 @@ class PlanApprovals:
         cancellation: CancellationToken,
         *,
         platform: str,
+        schedule: Sequence[ScheduleSettings] = (),
     ) -> None:
         self._platform = platform
         self._plans = plans
@@ -89,12 +93,14 @@ class PlanApprovals:
         self._clock = clock
         self._settings = settings
         self._cancellation = cancellation
-        self._reported_mode: EffectiveMode | None = None
+        self._schedule = {entry.name: entry for entry in schedule}
+        self._scheduled_policies = frozenset(entry.policy for entry in schedule)
+        self._reported_modes: dict[str, EffectiveMode] = {}
 
     def reconcile(self) -> None:
         """Settle the plans of interrupted runs, and let old ones expire."""
         for plan in self._plans.plans([PlanState.RUNNING]):
-            state, detail = _settled(plan, self._store.records_of(plan.run))
+            state, detail = settlement(plan, self._store.records_of(plan.run))
             self._change(plan, state, detail)
         for plan in self._plans.plans(_OPEN):
             self._expire(plan)
@@ -107,7 +113,9 @@ class PlanApprovals:
             if self._mode(plan.policy, plan.reason).mode is Mode.OBSERVE:
                 continue
             approval = plan.approval
-            if approval is None or not approval.digest == plan.digest == _digest(plan):
+            if approval is None or not approval.digest == plan.digest == plan_digest(
+                plan
+            ):
                 detail = "the steps are not those that were approved"
                 self._change(plan, PlanState.FAILED, detail)
                 continue
@@ -118,39 +126,45 @@ class PlanApprovals:
         """Return the steps that the mode allows to start; propose the others."""
         decision = decided.decision
         steps = decision.plan.steps
-        self._report_mode(self._mode(decided.policy.name, ""))
-        mode = self._mode(decided.policy.name, decision.reason.value)
+        schedule = decided.schedule
+        self._report_mode(self._mode(decided.policy.name, "", schedule), schedule)
+        mode = self._mode(decided.policy.name, decision.reason.value, schedule)
         waiting = self._supersede(steps, decided)
         if not steps or mode.mode is Mode.OBSERVE:
             return None
         if mode.mode is Mode.AUTOMATIC:
-            groups = _groups(steps, decided.snapshot)
+            groups = step_id_groups(steps, decided.snapshot)
             unattended = unattended_steps(
                 steps, groups, decided.snapshot, self._settings
             )
             if unattended:
-                return self._start_unattended(self._record(decided), unattended)
+                record = self._record(decided)
+                return self._start_unattended(record, unattended, schedule)
         if not waiting and not self._is_declined(steps):
             self._propose(self._record(decided))
         return None
 
-    def _mode(self, policy: str, reason: str) -> EffectiveMode:
+    def _mode(self, policy: str, reason: str, schedule: str = "") -> EffectiveMode:
         """Return the mode that applies now to a plan."""
-        entries = self._store.load_all(OPERATOR_ENTRIES)
         return effective_mode(
-            self._settings, entries, self._clock.now(), policy=policy, reason=reason
+            self._settings,
+            self._store.load_all(OPERATOR_ENTRIES),
+            self._clock.now(),
+            policy=policy,
+            reason=reason,
+            schedule=self._schedule.get(schedule),
         )
 
-    def _report_mode(self, mode: EffectiveMode) -> None:
-        """Log *mode* if it is another than that of the decision before."""
-        if self._reported_mode is not None and mode != self._reported_mode:
+    def _report_mode(self, mode: EffectiveMode, schedule: str) -> None:
+        """Log *mode* if it is another than that of the last decision for *schedule*."""
+        if self._reported_modes.setdefault(schedule, mode) != mode:
             log_event(
                 LogEventCode.MODE_CHANGED,
                 f"mode {mode.mode}: {mode.detail}",
                 mode=mode.mode,
                 source=mode.source,
             )
-        self._reported_mode = mode
+        self._reported_modes[schedule] = mode
 
     def _record(self, decided: RecordedDecision) -> PlanRecord:
         """Return the proposed plan of *decided*, without an id."""
@@ -165,13 +179,13 @@ class PlanApprovals:
             reason=decision.reason.value,
             reason_detail=decision.detail,
             steps=decision.plan.steps,
-            groups=_groups(decision.plan.steps, decided.snapshot),
+            groups=step_id_groups(decision.plan.steps, decided.snapshot),
             digest="",
-            snapshot=_sha256(json_line(decided.snapshot)),
+            snapshot=sha256(json_line(decided.snapshot)),
             state=PlanState.PROPOSED,
             changed_at=now,
         )
-        return replace(plan, digest=_digest(plan))
+        return replace(plan, digest=plan_digest(plan))
 
     def _add(self, plan: PlanRecord) -> PlanRecord:
         """Add *plan* under a new id, and return it."""
@@ -186,12 +200,16 @@ class PlanApprovals:
         """Supersede proposed plans with other steps; return True if one remains.
 
         A policy that waits does not judge the proposed plan: nothing replaces it then.
+        A policy of the schedule does not judge the plans of the others.
         """
         if not steps and decided.decision.reason in _UNDECIDED:
             return True
         remains, run = False, decided.run
+        others = self._scheduled_policies - {decided.policy.name}
         for plan in self._plans.plans([PlanState.PROPOSED]):
-            if _are_same(plan.steps, steps):
+            if plan.policy in others:
+                continue
+            if have_same_actions(plan.steps, steps):
                 remains = True
                 continue
             newer = "other steps" if steps else "nothing is to be done"
@@ -206,7 +224,7 @@ class PlanApprovals:
         now = self._clock.now()
         return any(
             now < plan.expires_at
-            and _are_same(plan.steps, steps)
+            and have_same_actions(plan.steps, steps)
             and not self._store.records_of(plan.run)
             for plan in self._plans.plans(_DECLINED)
         )
@@ -224,7 +242,7 @@ class PlanApprovals:
         )
 
     def _start_unattended(
-        self, record: PlanRecord, steps: Sequence[Step]
+        self, record: PlanRecord, steps: Sequence[Step], schedule: str
     ) -> ApprovedPlan | None:
         """Record that the mode approves *steps*, and start them."""
         now = self._clock.now()
@@ -235,17 +253,21 @@ class PlanApprovals:
             digest=record.digest,
         )
         approved = replace(record, state=PlanState.APPROVED, approval=approval)
-        return self._started(self._add(approved), approval)
+        return self._started(self._add(approved), approval, schedule)
 
-    def _started(self, plan: PlanRecord, approval: PlanApproval) -> ApprovedPlan | None:
+    def _started(
+        self, plan: PlanRecord, approval: PlanApproval, schedule: str = ""
+    ) -> ApprovedPlan | None:
         """Return the approved steps of *plan*, which is running then.
+
+        The *schedule* restricts only plans that no operator has approved.
 
         Returns:
             None if an operator has cancelled it meanwhile.
         """
         if not self._change(plan, PlanState.RUNNING):
             return None
-        execution = _Execution(self, plan, approval)
+        execution = _Execution(self, plan, approval, schedule)
         steps = tuple(step for step in plan.steps if step.id in approval.steps)
         return ApprovedPlan(
             run=plan.run,
@@ -278,12 +300,14 @@ class PlanApprovals:
             )
         return is_changed
 
-    def stop_reason(self, plan: PlanRecord, approval: PlanApproval) -> str:
+    def stop_reason(
+        self, plan: PlanRecord, approval: PlanApproval, schedule: str
+    ) -> str:
         """Return why no further step of the running *plan* may start, or nothing."""
         now = self._plans.plan(plan.id)
         if now is None or now.state is not PlanState.RUNNING:
             return "plan cancelled" if now is None else f"plan {now.state}"
-        mode = self._mode(plan.policy, plan.reason)
+        mode = self._mode(plan.policy, plan.reason, schedule)
         if mode.mode is Mode.OBSERVE:
             return f"mode {mode.mode}: {mode.detail}"
         if mode.mode is Mode.ADVISE and approval.user is None:
@@ -307,93 +331,34 @@ class PlanApprovals:
             detail = f"{stop_reason}; {report.summary}"
             self._change(plan, PlanState.CANCELLED, detail)
         else:
-            self._change(plan, PlanState.FAILED, _failure(report.records))
+            self._change(plan, PlanState.FAILED, first_failure(report.records))
 
 
 class _Execution:
     """Execution of one plan: why it stops, and how it ended."""
 
     def __init__(
-        self, approvals: PlanApprovals, plan: PlanRecord, approval: PlanApproval
+        self,
+        approvals: PlanApprovals,
+        plan: PlanRecord,
+        approval: PlanApproval,
+        schedule: str,
     ) -> None:
         self._approvals = approvals
         self._plan = plan
         self._approval = approval
+        self._schedule = schedule
         self._stop_reason = ""
 
     def stop_reason(self) -> str:
         """Return why no further step may start; once stopped, it stays so."""
         if not self._stop_reason:
-            found = self._approvals.stop_reason(self._plan, self._approval)
+            found = self._approvals.stop_reason(
+                self._plan, self._approval, self._schedule
+            )
             self._stop_reason = found
         return self._stop_reason
 
     def ended(self, report: ExecutionReport) -> None:
         """Record how the plan ended."""
         self._approvals.settle(self._plan, report, self._stop_reason)
-
-
-def plan_id(run: str, attempt: int = 0) -> str:
-    """Return a short id that is easy to type, derived from the name of a run.
-
-    Args:
-        run: Name of the cycle, which is unique.
-        attempt: Number of ids derived before that are in use.
-    """
-    number = int(_sha256(f"{run} {attempt}"), 16)
-    characters = []
-    for _ in range(_ID_LENGTH):
-        number, index = divmod(number, len(_ID_ALPHABET))
-        characters.append(_ID_ALPHABET[index])
-    return "".join(characters)
-
-
-def _groups(
-    steps: Sequence[Step], snapshot: Snapshot
-) -> tuple[tuple[StepId, ...], ...]:
-    """Return the steps that must start together, for each group of several steps."""
-    groups = group_steps(steps, snapshot.rules)
-    return tuple(tuple(step.id for step in group) for group in groups if len(group) > 1)
-
-
-def _digest(plan: PlanRecord) -> str:
-    return _sha256(f"{plan.snapshot} {plan_as_text(Plan(plan.steps))}")
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _are_same(steps: Sequence[Step], others: Sequence[Step]) -> bool:
-    """Return True if both are the same actions in the same order.
-
-    The details are ignored: they contain measurements.
-    """
-    return [_essence(step) for step in steps] == [_essence(step) for step in others]
-
-
-def _essence(step: Step) -> Step:
-    return replace(step, detail="")
-
-
-def _settled(plan: PlanRecord, records: Iterable[StepRecord]) -> tuple[PlanState, str]:
-    """Return the final state of a *plan* whose execution was interrupted."""
-    outcomes = {record.step: record for record in records}
-    approved = () if plan.approval is None else plan.approval.steps
-    ended = [outcomes[step] for step in approved if step in outcomes]
-    done = sum(record.outcome is Outcome.DONE for record in ended)
-    if done == len(approved):
-        return PlanState.DONE, f"{done} done"
-    detail = f"the controller ended during the execution; {done} of {len(approved)} "
-    return PlanState.FAILED, f"{detail}steps are done; {_failure(ended)}".rstrip("; ")
-
-
-def _failure(records: Iterable[StepRecord]) -> str:
-    """Return the first step that was not done, and why; empty if there is none."""
-    undone = [each for each in records if each.outcome is not Outcome.DONE]
-    if not undone:
-        return ""
-    first = next((each for each in undone if each.outcome is not Outcome.SKIPPED), None)
-    shown = first or undone[0]
-    more = f"; {len(undone) - 1} more not done" if len(undone) > 1 else ""
-    return f"step {shown.step}: {shown.outcome}: {shown.detail}{more}"

@@ -91,16 +91,18 @@ class Evaluation(Generic[MemoryT]):
         decision: The decision.
         search: Portions of a search that a time limit has ended; empty without one.
         policy: The policy that decided; None for that of the decision source.
+        schedule: Name of the entry of the schedule that it decided for, or empty.
     """
 
     memory: MemoryT
     decision: Decision[MemoryT]
     search: tuple[Portion, ...] = ()
     policy: Policy[Any] | None = None
+    schedule: str = ""
 
 
 def evaluate(
-    snapshot: Snapshot, policy: Policy[MemoryT], store: Store
+    snapshot: Snapshot, policy: Policy[MemoryT], store: Store, schedule: str = ""
 ) -> Evaluation[MemoryT]:
     """Evaluate *policy* for one cycle and save its memory.
 
@@ -111,15 +113,16 @@ def evaluate(
         snapshot: The cluster, as returned by `enrich_snapshot`.
         policy: The policy.
         store: Contains the memory of the policy; each call is one cycle.
+        schedule: Name of the entry of the schedule that the policy decides for.
 
     Raises:
         StoreError: The memory cannot be read or written, or does not fit the policy.
     """
     record_nodes(snapshot, store)
-    memory = load_memory(policy, store)
+    memory = load_memory(policy, store, schedule)
     decision = decide(policy, snapshot, memory)
-    save_memory(policy, decision.memory, store)
-    return Evaluation(memory, decision)
+    save_memory(policy, decision.memory, store, schedule)
+    return Evaluation(memory, decision, schedule=schedule)
 
 
 class DecisionSource(Protocol):
@@ -147,11 +150,13 @@ class PolicyDecisionSource:
     Args:
         policy: The policy.
         store: Contains the memory of the policy.
+        schedule: Name of the entry of the schedule that it decides for, or empty.
     """
 
-    def __init__(self, policy: Policy[Any], store: Store) -> None:
+    def __init__(self, policy: Policy[Any], store: Store, schedule: str = "") -> None:
         self._policy = policy
         self._store = store
+        self._schedule = schedule
 
     @property
     def policy(self) -> Policy[Any]:
@@ -163,7 +168,7 @@ class PolicyDecisionSource:
 
     def evaluate(self, snapshot: Snapshot) -> Evaluation[Any]:
         """Return the decision about *snapshot*."""
-        return evaluate(snapshot, self._policy, self._store)
+        return evaluate(snapshot, self._policy, self._store, self._schedule)
 
     def record_decision(
         self, snapshot: Snapshot, decision: Decision[Any], run: str
@@ -324,6 +329,7 @@ def _decide(
         snapshot=snapshot,
         policy=policy,
         decision=evaluation.decision,
+        schedule=evaluation.schedule,
     )
     execution.store.record_cycle(
         cycle_record(
@@ -334,6 +340,7 @@ def _decide(
             memory=evaluation.memory,
             decision=evaluation.decision,
             search=evaluation.search,
+            schedule=evaluation.schedule,
         )
     )
     return decided

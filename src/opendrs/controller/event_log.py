@@ -161,7 +161,7 @@ class CycleLogger:
         self._last_busy: dict[NodeId, str] = {}
         self._execution_observer = execution_observer
         self._repair_command = repair_command
-        self._last_outcome: tuple[str, str] | None = None
+        self._last_outcomes: dict[str, tuple[str, str] | None] = {}
         self._last_violations: tuple[tuple[Violation, ...], ...] = ((), ())
 
     def recovery_started(self, records: Sequence[StepRecord]) -> None:
@@ -186,19 +186,24 @@ class CycleLogger:
         self._log_violations(policy, decided.snapshot, actions)
         outline = format_count(len(steps), "step") if steps else "nothing to do"
         reasons = [reason_text(decision.reason), decision.detail]
-        text = f"{policy.name}: {outline}: {': '.join(filter(None, reasons))}"
+        schedule = decided.schedule
+        name = policy.name
+        if schedule not in ("", name):
+            name = f"{schedule}: {name}"
+        text = f"{name}: {outline}: {': '.join(filter(None, reasons))}"
         if not steps:
             text = "; ".join([text, *_first_texts(decision.notes, "note")])
         # A decision with the same reason and other numbers counts as unchanged.
         outcome = decision.reason.value, _NUMBER.sub("#", decision.detail)
-        unchanged = not steps and outcome == self._last_outcome
-        self._last_outcome = None if steps else outcome
+        unchanged = not steps and outcome == self._last_outcomes.get(schedule)
+        self._last_outcomes[schedule] = None if steps else outcome
         log_event(
             LogEventCode.DECISION_MADE,
             text,
             level=logging.DEBUG if unchanged else logging.INFO,
             run=decided.run,
             policy=policy.name,
+            **({"schedule": schedule} if schedule else {}),
             reason=decision.reason,
             detail=decision.detail,
             notes=list(decision.notes),

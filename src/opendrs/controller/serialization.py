@@ -99,6 +99,7 @@ def cycle_record(  # noqa: PLR0913 - the inputs and the result of a decision
     memory: object,
     decision: Decision[Any],
     search: Sequence[Portion] = (),
+    schedule: str = "",
 ) -> CycleRecord:
     """Return the record of a cycle.
 
@@ -113,6 +114,7 @@ def cycle_record(  # noqa: PLR0913 - the inputs and the result of a decision
         memory: Memory of the policy before the decision.
         decision: The decision.
         search: Portions of a search that a time limit has ended; empty without one.
+        schedule: Name of the entry of the schedule that it was decided for, or empty.
     """
     return CycleRecord(
         run=run,
@@ -123,6 +125,7 @@ def cycle_record(  # noqa: PLR0913 - the inputs and the result of a decision
             "snapshot": snapshot_document(snapshot),
             "decision": plain(plan_document(policy.name, decision, snapshot)),
             **({"search": plain(list(search))} if search else {}),
+            **({"schedule": schedule} if schedule else {}),
             **({"repair_first": True} if decision.repair_first else {}),
             **_estimates(decision, snapshot, policy.limits),
         },

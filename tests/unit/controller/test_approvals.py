@@ -11,10 +11,11 @@ import pytest
 
 from opendrs.config.controller_settings import ControllerSettings, Mode
 from opendrs.controller import execute
-from opendrs.controller.approvals import PlanApprovals, plan_id
+from opendrs.controller.approvals import PlanApprovals
 from opendrs.controller.cycle import PolicyDecisionSource
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
 from opendrs.controller.modes import MODE_KEY, ModeChange
+from opendrs.controller.plan_records import plan_id
 from opendrs.controller.protection import BREAKER_KEY
 from opendrs.model import Action, Snapshot, StepId, time_as_text
 from opendrs.policies import AutoRebalance, Balance, Policy
