@@ -68,7 +68,7 @@ def test_window_has_days_and_minutes(
         "8:00-18:00",
         "08:60-18:00",
         "Mon 08:00-18:00 Tue",
-        "٠٨:٠٠-١٨:٠٠",
+        "\u0660\u0668:00-18:00",  # digits that are not ASCII
     ],
 )
 def test_window_with_another_form_is_rejected(text: str) -> None:
