@@ -98,8 +98,8 @@ def configure(place: Path, *schedule: dict[str, Any]) -> None:
 def recorded_entries(place: Path) -> list[str]:
     """Return the entry of each recorded cycle, maintenance excepted."""
     with SqliteStore(place / "record.sqlite", Access.READ) as store:
-        entries = [str(each.document.get("schedule", "")) for each in store.cycles()]
-    return [entry for entry in entries if entry]
+        decisions: list[Any] = [each.document["decision"] for each in store.cycles()]
+    return [each["schedule"] for each in decisions if "schedule" in each]
 
 
 def wait_for_decision(controller: RunningController, schedule: str) -> None:

@@ -25,6 +25,7 @@ from opendrs.controller.loop import (
 )
 from opendrs.controller.maintenance import MaintenanceDecisionSource
 from opendrs.controller.policy_schedule import PolicySchedule, ScheduledPolicy
+from opendrs.controller.replay import replay
 from opendrs.errors import PlatformUnavailableError, StoreError
 from opendrs.model import GIB, AntiAffinity, NodeId, Snapshot
 from opendrs.ports import Outcome, PlanApproval, PlanChange, PlanState
@@ -160,14 +161,12 @@ class ScheduledController:
 
     def cycles(self) -> list[tuple[str, str, str]]:
         """Return the time, the entry and the policy of each recorded cycle."""
-        return [
-            (
-                f"{cycle.decided_at:%d %H}",
-                str(cycle.document.get("schedule", "")),
-                str(cycle.document["decision"]["policy"]),  # type: ignore[index]
-            )
-            for cycle in self.simulation.store.cycles()
-        ]
+        found = []
+        for cycle in self.simulation.store.cycles():
+            decision: Any = cycle.document["decision"]
+            time = f"{cycle.decided_at:%d %H}"
+            found.append((time, decision.get("schedule", ""), decision["policy"]))
+        return found
 
 
 @pytest.fixture
@@ -434,6 +433,17 @@ def test_reload_replaces_the_schedule(store: SqliteStore) -> None:
     setup.run_for(60)
 
     assert [entry for _, entry, _ in setup.cycles()] == ["day", "repair"]
+
+
+def test_cycle_of_an_entry_is_replayed(store: SqliteStore) -> None:
+    setup = ScheduledController(store, DAYTIME, origin=LOPSIDED)
+    setup.controller.run_once()
+
+    [cycle] = store.cycles()
+    found = replay(cycle)
+
+    assert found.recorded["schedule"] == "day"
+    assert found.is_same
 
 
 def test_damaged_start_of_a_cycle_is_a_store_error(store: SqliteStore) -> None:
