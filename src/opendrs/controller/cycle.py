@@ -318,8 +318,18 @@ def _decide(
         execution.limits,
         execution.platform.name,
     ).update(execution.clock.now(), observed)
-    evaluation = source.evaluate(snapshot)
-    policy = evaluation.policy or source.policy
+    return _record(context, snapshot, source.evaluate(snapshot), recovered)
+
+
+def _record(
+    context: CycleContext,
+    snapshot: Snapshot,
+    evaluation: Evaluation[Any],
+    recovered: tuple[StepRecord, ...],
+) -> RecordedDecision:
+    """Return the decision of *evaluation* after recording it."""
+    execution = context.execution
+    policy = evaluation.policy or context.decision_source.policy
     if isinstance(policy, Drain | Return | Repair) or evaluation.decision.repair_first:
         snapshot = without_undo_rules(snapshot)  # they did not apply
     decided_at = execution.clock.now()

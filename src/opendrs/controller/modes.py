@@ -152,8 +152,7 @@ def effective_mode(  # noqa: PLR0913 - all that determines the mode
     if allowed.level < effective.mode.level:
         detail = f"the policy {policy} is configured with mode {allowed}"
         effective = EffectiveMode(mode=allowed, source=ModeSource.POLICY, detail=detail)
-    if schedule is not None:
-        effective = _scheduled_mode(effective, schedule, now)
+    effective = _scheduled_mode(effective, schedule, now)
     if BREAKER_KEY in entries and effective.mode is not Mode.OBSERVE:
         return EffectiveMode(
             mode=Mode.ADVISE,
@@ -174,9 +173,11 @@ def effective_mode(  # noqa: PLR0913 - all that determines the mode
 
 
 def _scheduled_mode(
-    effective: EffectiveMode, schedule: ScheduleSettings, now: datetime
+    effective: EffectiveMode, schedule: ScheduleSettings | None, now: datetime
 ) -> EffectiveMode:
     """Return the stricter one of *effective* and what *schedule* allows now."""
+    if schedule is None:
+        return effective
     allowed, state = schedule.mode, f"is configured with mode {schedule.mode}"
     if not calendar_of(schedule).is_open(now):
         allowed, state = Mode.OBSERVE, f"is {describe_entry(schedule, now)}"
