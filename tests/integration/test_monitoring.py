@@ -401,8 +401,13 @@ def test_howto_commands_check_and_show(start: Start, tmp_path: Path) -> None:
         assert done.returncode == 0, (command, done.stdout, done.stderr)
 
     unit = tmp_path / "opendrs.service"
-    (text,) = page.blocks("ini")
+    text, report, timer = page.blocks("ini")
     unit.write_text(text.replace("/usr/bin/opendrs", "/bin/true"))
+    weekly = tmp_path / "opendrs-report.timer"
+    weekly.write_text(timer)
+    weekly.with_suffix(".service").write_text(
+        report.replace("/usr/bin/opendrs", "/bin/true")
+    )
     program = shlex.join(COMMAND)
     page.run(
         {
@@ -415,8 +420,14 @@ def test_howto_commands_check_and_show(start: Start, tmp_path: Path) -> None:
                 ("/etc/opendrs/", f"{tmp_path}/"),
             ),
             "curl": lambda line: run(line, ("127.0.0.1:9180", address)),
+            "opendrs report": lambda line: run(
+                line,
+                ("opendrs report lab", f"{program} report away"),
+                ("/etc/opendrs/", f"{tmp_path}/"),
+            ),
         }
     )
+    run(f"systemd-analyze verify {weekly}")
     exposure = ["systemd-analyze", "security", "--offline=true", "--threshold=15"]
     run(shlex.join([*exposure, str(unit)]))
     rules = tmp_path / "rules.yml"

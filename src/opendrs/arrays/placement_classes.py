@@ -66,14 +66,14 @@ class PlacementClasses:
 
     def suited(self, group: MoveGroup) -> Mask:
         """Return the online nodes with hardware that suits *group*."""
-        architecture, models = key = self._hardware(group)
+        architectures, models = key = self._hardware(group)
         if key not in self._suited:
             self._suited[key] = np.array(
                 [
                     node.online
                     and (
-                        None in (architecture, node.architecture)
-                        or architecture == node.architecture
+                        node.architecture is None
+                        or architectures <= {node.architecture}
                     )
                     and models <= {node.cpu_model}
                     for node in self._nodes
@@ -87,9 +87,13 @@ class PlacementClasses:
         listed = self._rules.nodes.get(group[0].id)
         return self._mask(self._index if listed is None else listed)
 
-    def _hardware(self, group: MoveGroup) -> tuple[str | None, frozenset[str | None]]:
-        models = frozenset(guest.cpu_model for guest in group) - {None}
-        return self._architecture_of[group[0].node], models
+    def _hardware(
+        self, group: MoveGroup
+    ) -> tuple[frozenset[str | None], frozenset[str | None]]:
+        """Return the known architectures and CPU models that *group* requires."""
+        sources = frozenset(self._architecture_of[guest.node] for guest in group)
+        models = frozenset(guest.cpu_model for guest in group)
+        return sources - {None}, models - {None}
 
     def _mask(self, names: Iterable[NodeId]) -> Mask:
         mask = np.zeros(len(self._nodes), np.bool_)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import click
 
 from opendrs.cli.backtest_record import load_record
 from opendrs.cli.backtest_report import BacktestReport, print_report, report_document
-from opendrs.cli.console import print_json, printable
+from opendrs.cli.backtest_run import load_policies, parse_changes, row_progress
+from opendrs.cli.console import print_json
 from opendrs.cli.options import (
     JSON,
     IntegerRange,
@@ -20,15 +18,9 @@ from opendrs.cli.options import (
     format_option,
     reject_nan,
 )
-from opendrs.cli.progress import counting_bars
 from opendrs.cli.sources import load_settings
-from opendrs.config.binding import unknown_name
-from opendrs.config.policy_loading import parse_assignments
-from opendrs.config.settings import Settings
-from opendrs.errors import InvalidSettingError
 from opendrs.model import MAX_DURATION, TIME
-from opendrs.policies import BUILT_IN_POLICIES, Policy
-from opendrs.policies.consolidation import Consolidate
+from opendrs.policies import BUILT_IN_POLICIES
 from opendrs.simulation.atomic_output import (
     PLOT_SUFFIXES,
     AtomicFiles,
@@ -36,8 +28,6 @@ from opendrs.simulation.atomic_output import (
 )
 from opendrs.simulation.backtest import BacktestSettings, run_backtest
 from opendrs.simulation.plots.backtest import draw_backtest
-
-PolicySettings = Mapping[str, Mapping[str, object]]
 
 
 @click.command(name="backtest")
@@ -120,17 +110,17 @@ def command(  # noqa: PLR0913 - one for each option
     check_outputs([(plot, PLOT_SUFFIXES)] if plot else [], [Path(source)])
     settings = load_settings(config)
     names = tuple(dict.fromkeys(policies)) or tuple(sorted(BUILT_IN_POLICIES))
-    changes = _changes(names, assignments)
-    _load_policies(names, settings, changes)  # before the record is read
+    changes = parse_changes(names, assignments)
+    load_policies(names, settings, changes)  # before the record is read
     record = load_record(source, settings, since)
     interval = max(every, record.interval)
     backtest_settings = BacktestSettings(
-        policies=_load_policies(names, settings, changes, interval),
+        policies=load_policies(names, settings, changes, interval),
         limits=settings.limits,
         every=every,
         seed=seed,
     )
-    with _progress() as progress:
+    with row_progress() as progress:
         rows = tuple(run_backtest(record, backtest_settings, progress))
     report = BacktestReport(
         source=source, record=record, every=every, seed=seed, rows=rows
@@ -142,71 +132,3 @@ def command(  # noqa: PLR0913 - one for each option
         print_json(report_document(report))
     else:
         print_report(report)
-
-
-def _changes(
-    names: tuple[str, ...], assignments: tuple[str, ...]
-) -> dict[str, dict[str, object]]:
-    """Return the settings of the options `--set`, by policy.
-
-    Raises:
-        InvalidSettingError: A setting names no policy, or one that is not run.
-    """
-    changes: dict[str, dict[str, object]] = {name: {} for name in names}
-    for key, value in parse_assignments(assignments).items():
-        policy, dot, setting = key.partition(".")
-        if not dot and len(names) == 1:
-            policy, setting = names[0], key
-        elif not dot:
-            raise InvalidSettingError(
-                f"--set: {key}: expected POLICY.KEY=VALUE with several policies, such "
-                f"as {names[0]}.{key}"
-            )
-        if policy not in changes:
-            raise InvalidSettingError(
-                f"--set: {key}: {unknown_name('policy', policy, names)}"
-            )
-        changes[policy][setting] = value
-    return changes
-
-
-def _load_policies(
-    names: tuple[str, ...],
-    settings: Settings,
-    changes: PolicySettings,
-    interval: float | None = None,
-) -> dict[str, Policy[Any]]:
-    """Return the policies with their settings.
-
-    Args:
-        names: Names of the policies.
-        settings: The configuration.
-        changes: Settings that override the configured ones.
-        interval: Seconds between two decisions, as `consolidate` assumes them unless
-            it is set; None if unknown.
-    """
-    policies = {}
-    for name in names:
-        values = dict(changes[name])
-        is_set = "interval" in {**settings.policy_settings.get(name, {}), **values}
-        if name == Consolidate.name and interval is not None and not is_set:
-            values["interval"] = interval
-        policies[name] = settings.load_policy(name, values)
-    return policies
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str, int, int], None] | None]:
-    """Yield a function that shows the progress of each row on a terminal."""
-    with counting_bars() as bars:
-        if bars is None:
-            yield None
-            return
-        tasks: dict[str, Any] = {}
-
-        def show(name: str, done: int, total: int) -> None:
-            if name not in tasks:
-                tasks[name] = bars.add_task(printable(name), total=total)
-            bars.update(tasks[name], completed=done)
-
-        yield show

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from opendrs.cli.console import add_row, console, create_table, printable
+from opendrs.cli.console import TextTable, add_row, console, create_table, printable
 from opendrs.cli.formatting import UNKNOWN, format_duration
 from opendrs.config.snapshot_schema import format_timestamp
 from opendrs.model import format_count
@@ -55,8 +55,10 @@ def row_title(row: BacktestRow) -> str:
     return ROW_TITLES.get(row.kind, row.name)
 
 
-def report_document(report: BacktestReport) -> dict[str, object]:
-    """Return *report* as plain values."""
+def report_document(
+    report: BacktestReport, *, with_series: bool = True
+) -> dict[str, object]:
+    """Return *report* as plain values, with or without the series of each row."""
     record = report.record
     return {
         "source": report.source,
@@ -75,11 +77,14 @@ def report_document(report: BacktestReport) -> dict[str, object]:
         },
         "every": report.every,
         "seed": report.seed,
-        "rows": [_row_document(row, record) for row in report.rows],
+        "rows": [
+            {**_row_document(row), **(_series(row, record) if with_series else {})}
+            for row in report.rows
+        ],
     }
 
 
-def _row_document(row: BacktestRow, record: LoadRecord) -> dict[str, object]:
+def _row_document(row: BacktestRow) -> dict[str, object]:
     return {
         "name": row.name,
         "kind": row.kind.value,
@@ -92,37 +97,49 @@ def _row_document(row: BacktestRow, record: LoadRecord) -> dict[str, object]:
         "regret": row.regret,
         "reasons": dict(row.reasons),
         "cpu_seconds": row.cpu_seconds,
+    }
+
+
+def _series(row: BacktestRow, record: LoadRecord) -> dict[str, object]:
+    return {
         "series": [
             {"taken_at": format_timestamp(time), **asdict(point)}
             for time, point in zip(record.times, row.series, strict=True)
-        ],
+        ]
     }
 
 
 def print_report(report: BacktestReport) -> None:
     """Print the record, the table of the rows, and notes below it."""
     screen = console()
-    for line in _record_lines(report):
+    for line in record_lines(report.source, report.record):
         screen.print(printable(line))
     screen.print()
-    table = create_table(
-        "policy", *COLUMNS, right=COLUMNS, no_wrap=["policy", *COLUMNS]
-    )
-    for row in report.rows:
-        add_row(table, row_title(row), *_cells(row, report.record))
-    screen.print(table)
-    notes = [note for row in report.rows for note in _notes(row, report.record)]
+    screen.print(backtest_table(report.rows, report.record, COLUMNS))
+    notes = [note for row in report.rows for note in row_notes(row, report.record)]
     if notes:
         screen.print()
     for note in notes:
         screen.print(printable(note))
 
 
-def _record_lines(report: BacktestReport) -> Iterator[str]:
-    record = report.record
+def backtest_table(
+    rows: Iterable[BacktestRow], record: LoadRecord, columns: Sequence[str]
+) -> TextTable:
+    """Return the table of *rows*, with the first of `COLUMNS`."""
+    table = create_table(
+        "policy", *columns, right=columns, no_wrap=["policy", *columns]
+    )
+    for row in rows:
+        add_row(table, row_title(row), *_cells(row, record)[: len(columns)])
+    return table
+
+
+def record_lines(source: str, record: LoadRecord) -> Iterator[str]:
+    """Yield the extent of *record* of the platform or history *source*."""
     first, last = (format_timestamp(record.times[index]) for index in (0, -1))
     yield (
-        f"{report.source}: {format_count(len(record), 'snapshot')} from {first} to "
+        f"{source}: {format_count(len(record), 'snapshot')} from {first} to "
         f"{last}, usually every {format_duration(record.interval)}; "
         f"{format_count(len(record.node_ids), 'node')}, "
         f"{format_count(len(record.guest_ids), 'guest')}"
@@ -162,7 +179,7 @@ def _number(value: float | None, digits: int) -> str:
     return f"{value:.{digits}f}"
 
 
-def _notes(row: BacktestRow, record: LoadRecord) -> Iterator[str]:
+def row_notes(row: BacktestRow, record: LoadRecord) -> Iterator[str]:
     """Yield what the figures of *row* do not show."""
     title = row_title(row)
     unknown = record.seconds - row.metrics.measured_hours * HOUR

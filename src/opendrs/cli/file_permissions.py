@@ -164,8 +164,8 @@ def _notification_files(
         for name in ("url_file", "secret_file", "password_file"):
             if (file := getattr(table, name, None)) is not None:
                 yield ("notifications", index, name), file, FileProtection.SECRET
-        if table.ca is not None:
-            yield ("notifications", index, "ca"), table.ca, FileProtection.TRUSTED
+        if (ca := getattr(table, "ca", None)) is not None:
+            yield ("notifications", index, "ca"), ca, FileProtection.TRUSTED
 
 
 def _store_files(

@@ -68,6 +68,7 @@ SECTIONS = {
         "explain": "Explain a recorded decision about a plan, step, guest or node.",
         "replay": "Repeat recorded decisions and report differences.",
         "backtest": "Run policies over recorded load, and compare the results.",
+        "report": "Report what was done, and what the policy would have done.",
         "store": "Back up the database of a platform.",
         "record": "Write one snapshot, or a series of snapshots, to a file.",
     },

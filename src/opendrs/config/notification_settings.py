@@ -126,10 +126,45 @@ class EmailSettings:
         return split_listen_address(self.server)
 
 
-NotificationSettings = WebhookSettings | EmailSettings
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppriseSettings:
+    """Settings of a service that Apprise knows, `kind = "apprise"`.
+
+    Attributes:
+        url_file: File with the URL of Apprise, which contains secrets.
+        url_env: Environment variable with the URL.
+        url_keyring: Entry `SERVICE/USER` of the keyring with the URL.
+        url: The URL; better in one of the places before.
+        level: Lowest severity of the events that are sent.
+        events: Codes of the events that are sent; empty for all.
+        timeout: Seconds until the server must respond.
+
+    Raises:
+        InvalidSettingError: A value is invalid; with all problems.
+    """
+
+    url_file: Path | None = None
+    url_env: str | None = None
+    url_keyring: str | None = None
+    url: str | None = field(default=None, repr=False)
+    level: Level = "warning"
+    events: tuple[str, ...] = ()
+    timeout: Seconds = 10.0
+
+    def __post_init__(self) -> None:
+        locations = (self.url_file, self.url_env, self.url_keyring, self.url)
+        problems = [*_timeout_problems(self.timeout)]
+        if sum(each is not None for each in locations) != 1:
+            problems.append("url: expected one of url, url_file, url_env, url_keyring")
+        if problems:
+            raise InvalidSettingError(*problems)
+
+
+NotificationSettings = WebhookSettings | EmailSettings | AppriseSettings
 NOTIFICATION_KINDS: dict[str, type[NotificationSettings]] = {
     "webhook": WebhookSettings,
     "email": EmailSettings,
+    "apprise": AppriseSettings,
 }
 
 

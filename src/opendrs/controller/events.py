@@ -63,6 +63,8 @@ class LogEventCode(StrEnum):
     """The configuration was read again and is not used; `problems` has the reasons."""
     NOTIFICATION_LOST = "notification-lost"
     """Notifications are not delivered. Logged once until one is delivered again."""
+    REPORT = "report"
+    """A report of `opendrs report --send`; only notifications have this event."""
     METRICS_LISTENING = "metrics-listening"
     """The port for metrics and health checks accepts connections."""
     OBSERVER_FAILED = "observer-failed"

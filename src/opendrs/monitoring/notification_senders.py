@@ -1,10 +1,11 @@
-"""Senders of notifications: a webhook, and e-mail."""
+"""Senders of notifications: a webhook, e-mail, and the services of Apprise."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import json
+import logging
 import smtplib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,11 +17,12 @@ from urllib.parse import urlsplit
 import httpx2
 
 from opendrs.config.notification_settings import (
+    AppriseSettings,
     EmailSettings,
     NotificationSettings,
     WebhookSettings,
 )
-from opendrs.errors import ConfigurationError
+from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.escapes import escape_line
 from opendrs.transport.http_json import verification_error
 from opendrs.transport.secrets import (
@@ -54,6 +56,7 @@ class Notification:
         platform: Name of the platform.
         host: Name of the machine of the controller.
         fields: Values of the event; valid JSON.
+        text: Text for people; empty if the values are all there is.
     """
 
     event: str
@@ -63,6 +66,21 @@ class Notification:
     platform: str
     host: str
     fields: Mapping[str, object]
+    text: str = ""
+
+    @property
+    def subject(self) -> str:
+        """Return one line that names the platform."""
+        line = escape_line(f"opendrs {self.platform}: {self.message}")
+        return line[:MAX_SUBJECT_LENGTH]
+
+    @property
+    def body(self) -> str:
+        """Return the text for people; without one, the message and the values."""
+        if self.text:
+            return self.text
+        values = json.dumps(self.document, indent=2, default=str)
+        return f"{escape_line(self.message)}\n\n{values}\n"
 
     @property
     def document(self) -> dict[str, object]:
@@ -108,6 +126,8 @@ def create_sender(prefix: str, settings: NotificationSettings) -> Sender:
     """
     if isinstance(settings, WebhookSettings):
         return WebhookSender(prefix, settings)
+    if isinstance(settings, AppriseSettings):
+        return AppriseSender(prefix, settings)
     return EmailSender(prefix, settings)
 
 
@@ -203,8 +223,52 @@ class EmailSender:
         message = EmailMessage()
         message["From"] = self._settings.sender
         message["To"] = ", ".join(self._settings.recipients)
-        subject = f"opendrs {notification.platform}: {notification.message}"
-        message["Subject"] = escape_line(subject)[:MAX_SUBJECT_LENGTH]
-        values = json.dumps(notification.document, indent=2, default=str)
-        message.set_content(f"{escape_line(notification.message)}\n\n{values}\n")
+        message["Subject"] = notification.subject
+        message.set_content(notification.body)
         return message
+
+
+class AppriseSender:
+    """Sender of notifications by Apprise, the library for over a hundred services.
+
+    Args:
+        prefix: Part of the configuration, for error messages.
+        settings: The settings.
+
+    Raises:
+        ConfigurationError: Apprise is not installed or does not know the URL.
+    """
+
+    def __init__(self, prefix: str, settings: AppriseSettings) -> None:
+        try:
+            import apprise  # noqa: PLC0415 - an extra
+        except ImportError:
+            raise ConfigurationError(
+                f"{prefix}kind: apprise is not installed: pip install opendrs[apprise]",
+                code=DiagnosticCode.UNUSABLE_LIBRARY,
+            ) from None
+        logging.getLogger("apprise").addHandler(logging.NullHandler())
+        logging.getLogger("apprise").propagate = False  # it logs parts of the URL
+        url = read_located_secret(prefix, "url", settings).strip()
+        service = apprise.Apprise.instantiate(url)
+        if service is None:
+            raise ConfigurationError(f"{prefix}url: expected a URL that Apprise knows")
+        service.socket_connect_timeout = settings.timeout
+        service.socket_read_timeout = settings.timeout
+        self.name = f"apprise {escape_line(str(service.service_name))}"
+        self._service = service
+        self._kinds = {
+            "warning": apprise.NotifyType.WARNING,
+            "error": apprise.NotifyType.FAILURE,
+        }
+        self._info = apprise.NotifyType.INFO
+
+    def send(self, notification: Notification) -> None:
+        """Send *notification*; Apprise does not say why a delivery fails."""
+        is_sent = self._service.notify(
+            title=notification.subject,
+            body=notification.body,
+            notify_type=self._kinds.get(notification.level, self._info),
+        )
+        if not is_sent:
+            raise TemporaryDeliveryError("not accepted")

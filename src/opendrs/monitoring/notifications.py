@@ -6,7 +6,7 @@ import logging
 import queue
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -21,7 +21,7 @@ from tenacity import (
 
 from opendrs.config.notification_settings import NotificationSettings
 from opendrs.controller.events import LOGGER, LogEventCode, MaskFilter, log_event
-from opendrs.errors import ConfigurationError, DiagnosticCode
+from opendrs.errors import ConfigurationError, DiagnosticCode, OpenDRSError
 from opendrs.escapes import repr_value
 from opendrs.monitoring.notification_senders import (
     Notification,
@@ -30,6 +30,7 @@ from opendrs.monitoring.notification_senders import (
     TemporaryDeliveryError,
     create_sender,
 )
+from opendrs.ports import Clock
 
 QUEUE_SIZE = 100  # notifications that wait; further ones are lost
 ATTEMPTS = 4
@@ -62,19 +63,14 @@ class Notifier(logging.Handler):
         super().__init__(settings.level.upper())
         self.addFilter(MaskFilter())
         self._sender = sender
-        self._events = frozenset(settings.events)
+        self._settings = settings
         self._platform = platform
         self._host = socket.gethostname()
         self._queue: queue.Queue[Notification | None] = queue.Queue(QUEUE_SIZE)
         self._is_losing = False
         self._has_overflowed = False
         self._ended = threading.Event()
-        self._retrying = Retrying(
-            retry=retry_if_exception_type(TemporaryDeliveryError),
-            stop=stop_after_attempt(ATTEMPTS),
-            wait=wait_random_exponential(multiplier=1, max=max_wait),
-            sleep=self._wait,
-        )
+        self._retrying = _retrying(max_wait, self._wait)
         self._thread = threading.Thread(
             target=self._deliver_all, name="notifications", daemon=True
         )
@@ -104,7 +100,7 @@ class Notifier(logging.Handler):
         event = str(getattr(record, "event", ""))
         if not event or event in _OWN_EVENTS:
             return
-        if self._events and event not in self._events:
+        if not _selects(self._settings, event):
             return
         notification = Notification(
             event=event,
@@ -159,6 +155,93 @@ def create_notifiers(
     Raises:
         ConfigurationError: An event does not exist, or a secret cannot be read.
     """
+    _check_events(settings)
+    return [
+        Notifier(create_sender(_prefix(index), table), table, platform)
+        for index, table in enumerate(settings)
+    ]
+
+
+def create_senders(
+    settings: Sequence[NotificationSettings], event: LogEventCode, level: int
+) -> list[Sender]:
+    """Return the senders of the tables `[[notifications]]` that select an event.
+
+    Args:
+        settings: The tables.
+        event: The event.
+        level: Its level of the `logging` module.
+
+    Raises:
+        ConfigurationError: No table selects it, an event does not exist, or a secret
+            cannot be read.
+    """
+    _check_events(settings)
+    name = logging.getLevelName(level).lower()
+    senders = [
+        create_sender(_prefix(index), table)
+        for index, table in enumerate(settings)
+        if logging.getLevelNamesMapping()[table.level.upper()] <= level
+        and _selects(table, event)
+    ]
+    if not senders:
+        raise ConfigurationError(
+            f'[[notifications]]: no table selects "{event}"; expected one with level '
+            f'"{name}", and events absent or with "{event}"',
+            code=DiagnosticCode.INCONSISTENT,
+        )
+    return senders
+
+
+def deliver(
+    sender: Sender,
+    notification: Notification,
+    clock: Clock,
+    max_wait: float = MAX_WAIT,
+) -> None:
+    """Send *notification*, with retries.
+
+    Args:
+        sender: Sends it.
+        notification: The notification.
+        clock: Waits between two attempts.
+        max_wait: Largest number of seconds between two attempts.
+
+    Raises:
+        DeliveryError: It was not delivered.
+    """
+    try:
+        _retrying(max_wait, clock.sleep)(sender.send, notification)
+    except RetryError as error:
+        detail = error.last_attempt.exception()
+        raise DeliveryError(f"{sender.name}: not delivered: {detail}") from None
+    except PermanentDeliveryError as error:
+        raise DeliveryError(f"{sender.name}: not delivered: {error}") from None
+
+
+class DeliveryError(OpenDRSError):
+    """Notification that was not delivered."""
+
+
+def _retrying(max_wait: float, sleep: Callable[[float], None]) -> Retrying:
+    return Retrying(
+        retry=retry_if_exception_type(TemporaryDeliveryError),
+        stop=stop_after_attempt(ATTEMPTS),
+        wait=wait_random_exponential(multiplier=1, max=max_wait),
+        sleep=sleep,
+    )
+
+
+def _selects(table: NotificationSettings, event: str) -> bool:
+    return not table.events or event in table.events
+
+
+def _prefix(index: int) -> str:
+    return f"notifications[{index}]."
+
+
+def _check_events(settings: Sequence[NotificationSettings]) -> None:
+    """Raise ConfigurationError if an event does not exist."""
     known = set(LogEventCode)
     for index, table in enumerate(settings):
         for event in table.events:
@@ -168,7 +251,3 @@ def create_notifiers(
                     f"{repr_value(event)}; see the list of codes of log events",
                     code=DiagnosticCode.UNKNOWN_VALUE,
                 )
-    return [
-        Notifier(create_sender(f"notifications[{index}].", table), table, platform)
-        for index, table in enumerate(settings)
-    ]

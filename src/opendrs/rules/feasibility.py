@@ -138,14 +138,15 @@ class FeasibilityChecker:
         self, group: MoveGroup, node: Node
     ) -> Callable[[], str] | None:
         """Return a function that describes why *node* is not allowed, or None."""
-        source, leader = self._snapshot.nodes[group[0].node], group[0].id
+        leader = group[0].id
         if not node.online:
             return lambda: f"node state {node.state}"
-        if None not in (source.architecture, node.architecture) and (
-            source.architecture != node.architecture
-        ):
-            return lambda: f"node architecture {node.architecture}"
         for guest in group:
+            architecture = self._snapshot.nodes[guest.node].architecture
+            if None not in (architecture, node.architecture) and (
+                architecture != node.architecture
+            ):
+                return lambda: f"node architecture {node.architecture}"
             if guest.cpu_model not in (None, node.cpu_model):
                 return partial("node CPU model is not {}".format, guest.cpu_model)
         if node.id not in self._rules.nodes.get(leader, (node.id,)):

@@ -13,7 +13,6 @@ import time
 from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,11 @@ import trustme
 
 from opendrs.cli.validation import validate_document
 from opendrs.config import DiagnosticCode
-from opendrs.config.notification_settings import EmailSettings, WebhookSettings
+from opendrs.config.notification_settings import (
+    AppriseSettings,
+    EmailSettings,
+    WebhookSettings,
+)
 from opendrs.controller.events import LOGGER, LogEventCode, log_event
 from opendrs.errors import ConfigurationError
 from opendrs.monitoring.notification_senders import SIGNATURE_HEADER, create_sender
@@ -32,49 +35,9 @@ from opendrs.monitoring.notifications import (
     Notifier,
     create_notifiers,
 )
+from support.webhook_server import WebhookServer
 
 SECRET = "key of the webhook"  # noqa: S105 - of a test
-
-
-class WebhookServer:
-    """HTTP server that records what it receives.
-
-    Attributes:
-        statuses: Status of the next responses; 204 if empty.
-        received: Headers and body of each request.
-        released: Responses are sent while it is set.
-    """
-
-    def __init__(self) -> None:
-        self.statuses: list[int] = []
-        self.received: list[tuple[dict[str, str], bytes]] = []
-        self.released = threading.Event()
-        self.released.set()
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                outer.released.wait(30)
-                outer.received.append((dict(self.headers), body))
-                self.send_response(outer.statuses.pop(0) if outer.statuses else 204)
-                self.end_headers()
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-                del format, args
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/token-in-path"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    @property
-    def events(self) -> list[str]:
-        return [json.loads(body)["event"] for _, body in self.received]
-
-    def close(self) -> None:
-        self.released.set()
-        self._server.shutdown()
-        self._server.server_close()
 
 
 class MailSession(socketserver.StreamRequestHandler):
@@ -277,6 +240,45 @@ def test_slow_server_does_not_delay_and_queue_is_limited(
     assert elapsed < 5  # the server would wait for 30 s
     assert len(server.received) == pytest.approx(QUEUE_SIZE + 1, abs=1)
     assert len(lost(caplog)) == 1
+
+
+def apprise_notifier(server: WebhookServer) -> Notifier:
+    """Return a notifier that posts to *server* by Apprise."""
+    url = server.url.replace("http://", "json://")
+    settings = AppriseSettings(url=url, timeout=5.0)
+    sender = create_sender("notifications[0].", settings)
+    assert "token" not in sender.name
+    return Notifier(sender, settings, "lab", max_wait=0.01)
+
+
+def test_service_of_apprise_receives_event(server: WebhookServer) -> None:
+    with apprise_notifier(server):
+        warn(LogEventCode.RULES_BROKEN, "2 rules", broken=["apart"])
+
+    ((_, body),) = server.received
+    document = json.loads(body)
+    assert (document["title"], document["type"]) == ("opendrs lab: 2 rules", "warning")
+    assert '"broken": [' in document["message"]
+
+
+def test_service_of_apprise_that_fails_is_retried_without_its_url(
+    server: WebhookServer,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    server.statuses = [500] * 10
+
+    with apprise_notifier(server):
+        warn(LogEventCode.RULES_BROKEN)
+
+    assert len(server.received) == ATTEMPTS
+    assert len(lost(caplog)) == 1
+    assert "token-in-path" not in caplog.text + capsys.readouterr().err
+
+
+def test_url_that_apprise_does_not_know_is_an_error() -> None:
+    with pytest.raises(ConfigurationError, match=r"n\.url: expected .* Apprise knows"):
+        create_sender("n.", AppriseSettings(url="unknown-service://secret"))
 
 
 def test_mail_server_receives_message() -> None:

@@ -59,6 +59,7 @@ class GroupTarget:
         fewest_migrations: bool = False,
     ) -> None:
         self.feasibility = cluster.feasibility
+        self._nodes = cluster.snapshot.nodes
         self._fewest_migrations = fewest_migrations
         self._load_model = load_model
         self._loads = cluster.loads
@@ -68,6 +69,11 @@ class GroupTarget:
         # Balanced load, as a fraction of the capacity.
         self._cpu = cpu / (sum(each.capacity.cpu for each in known) or 1.0)
         self._memory = memory / (sum(each.capacity.memory for each in known) or 1.0)
+
+    def architectures(self, nodes: Iterable[NodeId]) -> frozenset[str]:
+        """Return the known architectures of *nodes*."""
+        known = (self._nodes[name].architecture for name in nodes)
+        return frozenset(each for each in known if each is not None)
 
     def best_home(self, group: MoveGroup) -> NodeId:
         """Return the node of *group* that holds all of it with the least imbalance.
@@ -212,6 +218,11 @@ def _encode_group(
 ) -> tuple[EncodedGroup | None, SkippedGuest | None]:
     """Return *guests* as a group, and why some of it stay; one may be None."""
     nodes = {guest.node for guest in guests}
+    architectures = sorted(group_target.architectures(nodes))
+    if len(architectures) > 1:
+        listed = format_list(architectures)
+        detail = f"its group is on nodes of different architectures: {listed}"
+        return None, SkippedGuest(SkipReason.NO_COMMON_NODE, detail)
     if not stuck:
         home = guests[0].node if len(nodes) == 1 else group_target.best_home(guests)
         return EncodedGroup(guests, home), None

@@ -8,10 +8,8 @@ instant, carried out at once and at no cost.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from enum import StrEnum
 from time import process_time
 from typing import Any
@@ -19,17 +17,9 @@ from typing import Any
 import numpy as np
 
 from opendrs.controller import (
-    CancellationToken,
-    CycleContext,
-    ExecutionContext,
-    ExecutionObserver,
-    NullObserver,
-    RecordedDecision,
     run_cycle,
 )
-from opendrs.controller.consent import ConsentApproval
-from opendrs.controller.cycle import CycleResult, PolicyDecisionSource
-from opendrs.controller.power_failures import LOOKBACK
+from opendrs.controller.cycle import CycleResult
 from opendrs.model import (
     GIB,
     ColdMigration,
@@ -41,7 +31,8 @@ from opendrs.model import (
 )
 from opendrs.policies import Policy
 from opendrs.policies.optimize import Optimize
-from opendrs.ports import CycleRecord, Outcome, StepRecord
+from opendrs.ports import Outcome, StepRecord
+from opendrs.simulation.backtest.context import cycle_context
 from opendrs.simulation.backtest.load import placement_of
 from opendrs.simulation.backtest.meter import (
     MINUTE,
@@ -53,9 +44,7 @@ from opendrs.simulation.backtest.meter import (
 from opendrs.simulation.backtest.platform import RecordedPlatform
 from opendrs.simulation.backtest.record import LoadRecord
 from opendrs.simulation.datacenter import LINK_BANDWIDTH
-from opendrs.store.memory import MemoryStore
 
-POLL_INTERVAL = 5.0  # seconds between two polls of running migrations
 _EPSILON = 1e-6  # seconds; times of the simulated clock are sums
 
 Progress = Callable[[str, int, int], None]  # row, snapshots done, all snapshots
@@ -84,12 +73,14 @@ class BacktestSettings:
         every: Seconds between two decisions, at least; decisions are made when a
             snapshot was taken.
         seed: Seed of the dirty rates that are not recorded.
+        with_best: False to omit the best plan, and with it the regret.
     """
 
     policies: Mapping[str, Policy[Any]]
     limits: Limits
     every: float = 0.0
     seed: int = 1
+    with_best: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +93,7 @@ class BacktestRow:
         metrics: Metrics of the placement over time.
         series: Metrics during each snapshot.
         regret: Mean over time of its imbalance minus that of the best plan; None if
-            unknown.
+            unknown, or without the best plan.
         migrations: Number of migrations that were done.
         unfinished_steps: Steps by their outcome, other than done.
         gib: Memory of the migrated guests, in GiB; None if that of one is unknown.
@@ -141,15 +132,19 @@ def run_backtest(
         if progress is not None:
             progress(name, done, len(record))
 
-    best, best_row = _best_row(record, settings, notify)
-    recorded, recorded_row = _recorded_row(record, notify)
-    yield replace(recorded_row, regret=mean_difference(recorded, best))
-    static, static_row = _static_row(record, settings)
-    yield replace(static_row, regret=mean_difference(static, best))
-    yield best_row
+    best = _best_row(record, settings, notify) if settings.with_best else None
+
+    def with_regret(row: MeteredRow) -> BacktestRow:
+        if best is None:
+            return row[1]
+        return replace(row[1], regret=mean_difference(row[0], best[0]))
+
+    yield with_regret(_recorded_row(record, notify))
+    yield with_regret(_static_row(record, settings))
+    if best is not None:
+        yield best[1]
     for name, policy in settings.policies.items():
-        meter, row = _policy_row(name, policy, record, settings, notify)
-        yield replace(row, regret=mean_difference(meter, best))
+        yield with_regret(_policy_row(name, policy, record, settings, notify))
 
 
 Notify = Callable[[str, int], None]
@@ -248,7 +243,7 @@ def _policy_row(
     """Return the metrics of *policy*: a cycle of the controller at each decision."""
     started_at = process_time()
     platform = _platform(record, settings)
-    context = _cycle_context(policy, platform)
+    context = cycle_context(policy, platform)
     totals = _CycleTotals()
     for index in _decision_times(platform, record, settings.every):
         totals.add(run_cycle(context))
@@ -265,27 +260,6 @@ def _policy_row(
         relocations=platform.relocations,
         reasons=dict(sorted(totals.reasons.items())),
         cpu_seconds=process_time() - started_at,
-    )
-
-
-def _cycle_context(policy: Policy[Any], platform: RecordedPlatform) -> CycleContext:
-    """Return the context of the cycles of *policy* on *platform*."""
-    store = BacktestStore(policy.limits)
-    return CycleContext(
-        command="backtest",
-        execution=ExecutionContext(
-            platform=platform,
-            clock=platform.clock,
-            store=store,
-            limits=policy.limits,
-            observer=NullObserver(),
-            cancellation=CancellationToken(),
-            poll_interval=POLL_INTERVAL,
-        ),
-        observe=platform.observe,
-        decision_source=PolicyDecisionSource(policy, store),
-        approval=ConsentApproval(lambda _: True),
-        observer=_SilentObserver(),
     )
 
 
@@ -359,38 +333,3 @@ class _CycleTotals:
             self.gib = None if memory is None else self.gib + memory / GIB
         if record.ended_at is not None:
             self.seconds += (record.ended_at - record.intended_at).total_seconds()
-
-
-class BacktestStore(MemoryStore):
-    """Store that keeps only what later decisions depend on.
-
-    Args:
-        limits: Limits of the operator; steps are kept for their cooldown.
-    """
-
-    def __init__(self, limits: Limits) -> None:
-        super().__init__()
-        self._retention = max(LOOKBACK, timedelta(seconds=limits.cooldown))
-
-    def record_cycle(self, cycle: CycleRecord) -> None:
-        """Forget steps that ended too long ago; the record itself is not needed."""
-        oldest = cycle.decided_at - self._retention
-        self._records = {
-            key: record
-            for key, record in self._records.items()
-            if record.ended_at is None or record.ended_at >= oldest
-        }
-
-
-class _SilentObserver:
-    """Cycle observer that ignores all events."""
-
-    def recovery_started(self, records: Sequence[StepRecord]) -> None:
-        """Do nothing."""
-
-    def decision_recorded(self, decided: RecordedDecision) -> None:
-        """Do nothing."""
-
-    def running_steps(self) -> AbstractContextManager[ExecutionObserver]:
-        """Return an observer that ignores all events."""
-        return nullcontext(NullObserver())

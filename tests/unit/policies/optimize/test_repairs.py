@@ -43,6 +43,15 @@ def placed(*rules: Rule, full: float = 0.1) -> Snapshot:
     )
 
 
+def of_architectures(snapshot: Snapshot, **architectures: str) -> Snapshot:
+    """Return *snapshot* with these architectures of its nodes."""
+    nodes = {
+        name: replace(node, architecture=architectures[name])
+        for name, node in snapshot.nodes.items()
+    }
+    return replace(snapshot, nodes=nodes)
+
+
 def found(snapshot: Snapshot) -> tuple[UnresolvedViolation, ...]:
     return unresolved_violations(violations(snapshot), snapshot, DEFAULT_LIMITS)
 
@@ -78,8 +87,12 @@ def test_repairable_violation_is_repaired_by_optimize(rule: Rule) -> None:
             placed(AntiAffinity(guests=guest_ids("x", "y", "z"), name="three")),
             '"three": x, y, z must run on different nodes',
         ),
+        (
+            of_architectures(placed(TOGETHER), a="x86_64", b="aarch64"),
+            "together: x, z: not migrated: its group is on nodes of different arch",
+        ),
     ],
-    ids=["pinned", "full", "pinned apart", "too few nodes"],
+    ids=["pinned", "full", "pinned apart", "too few nodes", "architectures"],
 )
 def test_infeasible_repair_has_a_detail_and_stays_violated(
     snapshot: Snapshot, detail: str
@@ -114,13 +127,9 @@ def test_violation_is_repairable_against_a_preference() -> None:
         guests={"x": ("a", 0.2), "y": ("a", 0.2)},
         rules=[APART, liked, Pin(guests=guest_ids("y"), name="stay")],
     )
-    other = {NodeId("a"): "x86_64", NodeId("b"): "x86_64", NodeId("c"): "aarch64"}
-    nodes = {
-        name: replace(node, architecture=other[name])
-        for name, node in snapshot.nodes.items()
-    }
+    snapshot = of_architectures(snapshot, a="x86_64", b="x86_64", c="aarch64")
 
-    [result] = found(replace(snapshot, nodes=nodes))
+    [result] = found(snapshot)
 
     assert result.repairable
 

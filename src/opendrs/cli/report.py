@@ -1,0 +1,178 @@
+"""The command `opendrs report`: what was done, and what a policy would have done."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from opendrs.cli.backtest_record import load_record
+from opendrs.cli.backtest_report import BacktestReport
+from opendrs.cli.backtest_run import load_policies, row_progress
+from opendrs.cli.console import TerminalConsole, console, print_json
+from opendrs.cli.options import (
+    JSON,
+    QuantityRange,
+    config_option,
+    format_option,
+    reject_nan,
+)
+from opendrs.cli.platform_store import open_to_read
+from opendrs.cli.report_text import (
+    ActivityReport,
+    print_report,
+    read_activity,
+    summary,
+)
+from opendrs.cli.sources import load_settings
+from opendrs.config.settings import Settings
+from opendrs.controller import SystemClock
+from opendrs.controller.events import LogEventCode
+from opendrs.model import MAX_DURATION, TIME
+from opendrs.simulation.backtest import BacktestSettings, LoadRecord, run_backtest
+
+if TYPE_CHECKING:
+    from opendrs.monitoring.notification_senders import Sender
+
+DAY = 86_400.0
+TEXT_WIDTH = 100  # columns of the text that is sent
+
+
+@click.command(name="report")
+@click.argument("platform", metavar="PLATFORM")
+@click.option(
+    "--since",
+    type=QuantityRange(TIME, 0, MAX_DURATION, exclusive_minimum=True),
+    callback=reject_nan,
+    default=7 * DAY,
+    metavar="DURATION",
+    help="The newest part of the record that is reported (default: '7 d').",
+)
+@click.option(
+    "--every",
+    type=QuantityRange(TIME, 0, MAX_DURATION),
+    callback=reject_nan,
+    default=0.0,
+    metavar="DURATION",
+    help="Least time between two simulated decisions, such as '1 h', to save time "
+    "(default: one for each recorded cycle).",
+)
+@click.option(
+    "--policy", metavar="NAME", help="The policy (default: the configured policy)."
+)
+@click.option(
+    "--send",
+    is_flag=True,
+    help="Send the report by [[notifications]] that select the event report.",
+)
+@config_option
+@format_option
+def command(  # noqa: PLR0913 - one for each option
+    *,
+    platform: str,
+    since: float,
+    every: float,
+    policy: str | None,
+    send: bool,
+    config: Path | None,
+    output_format: str,
+) -> None:
+    """Report what was done on PLATFORM, and what the policy would have done.
+
+    The first part is from the records of the controller: cycles, plans, migrations.
+    The second part simulates the policy on the recorded load, as opendrs backtest
+    does, and compares it with what was recorded. In the mode observe it shows what
+    the mode automatic would have done, and with what result. Nothing is changed.
+
+    \b
+      opendrs report lab
+      opendrs report lab --since '30 d' --every '1 h'
+      opendrs report lab --policy optimize
+      opendrs report lab --send                  once a week, by a timer
+
+    Exit status: 0 done, 2 invalid input, 3 the database failed, or the report was not
+    sent.
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
+    settings = load_settings(config)
+    name = policy or settings.policy
+    load_policies((name,), settings, {name: {}})  # before the record is read
+    senders = _senders(settings) if send else []
+    record = load_record(platform, settings, since)
+    with open_to_read(platform, settings) as store:
+        activity = read_activity(store, record.times[0], record.times[-1])
+    with row_progress() as progress:
+        rows = tuple(
+            run_backtest(
+                record, _backtest_settings(name, settings, record, every), progress
+            )
+        )
+    report = ActivityReport(
+        backtest=BacktestReport(
+            source=platform, record=record, every=every, seed=1, rows=rows
+        ),
+        activity=activity,
+    )
+    if output_format == JSON:
+        print_json(report.document)
+    else:
+        print_report(console(), report)
+    _send(senders, report)
+
+
+def _backtest_settings(
+    name: str, settings: Settings, record: LoadRecord, every: float
+) -> BacktestSettings:
+    interval = max(every, record.interval)
+    return BacktestSettings(
+        policies=load_policies((name,), settings, {name: {}}, interval),
+        limits=settings.limits,
+        every=every,
+        with_best=False,
+    )
+
+
+def _senders(settings: Settings) -> list[Sender]:
+    """Return the senders of the report."""
+    # The import is slow, and needed only with --send.
+    from opendrs.monitoring.notifications import create_senders  # noqa: PLC0415
+
+    return create_senders(settings.notifications, LogEventCode.REPORT, logging.INFO)
+
+
+def _send(senders: Sequence[Sender], report: ActivityReport) -> None:
+    """Send *report* to each of *senders*, also if another fails.
+
+    Raises:
+        DeliveryError: It could not be sent to one of them.
+    """
+    from opendrs.monitoring.notification_senders import Notification  # noqa: PLC0415
+    from opendrs.monitoring.notifications import DeliveryError, deliver  # noqa: PLC0415
+
+    clock, text = SystemClock(), StringIO()
+    screen = TerminalConsole(
+        file=text, width=TEXT_WIDTH, force_terminal=True, color_system=None
+    )
+    print_report(screen, report)
+    notification = Notification(
+        event=LogEventCode.REPORT,
+        level="info",
+        time=clock.now().timestamp(),
+        message=summary(report),
+        platform=report.backtest.source,
+        host=socket.gethostname(),
+        fields=report.document,
+        text=text.getvalue(),
+    )
+    failed = []
+    for sender in senders:
+        try:
+            deliver(sender, notification, clock)
+        except DeliveryError as error:
+            failed.append(str(error))
+    if failed:
+        raise DeliveryError("; ".join(failed))
