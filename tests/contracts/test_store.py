@@ -82,6 +82,20 @@ def test_load_returns_last_saved_value(store: Store) -> None:
     }
 
 
+def test_value_is_replaced_only_if_it_is_the_expected_one(store: Store) -> None:
+    store.save("key", {"a": 1, "b": 2})
+
+    replaced = [
+        store.replace("key", {"b": 2, "a": 1}, {"a": 2}),
+        store.replace("key", {"a": 1, "b": 2}, {"a": 3}),
+        store.replace("absent", {}, {"a": 4}),
+    ]
+
+    assert replaced == [True, False, False]
+    assert store.load("key") == {"a": 2}
+    assert store.load("absent") is None
+
+
 def test_saved_value_is_a_copy(store: Store) -> None:
     names = ["a"]
     store.save("key", {"names": names})

@@ -114,6 +114,9 @@ class CopyingObserver:
     def step_finished(self, step: Step, record: StepRecord) -> None:
         """Do nothing."""
 
+    def steps_polled(self) -> None:
+        """Do nothing."""
+
 
 @pytest.fixture
 def proxy_line(lab: LibvirtLab) -> Iterator[ProxyLine]:

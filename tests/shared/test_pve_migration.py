@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from opendrs.controller.cycle import evaluate
+from opendrs.controller.cycle import evaluations
 from opendrs.controller.execution_context import (
     CancellationToken,
     ExecutionContext,
@@ -401,7 +401,7 @@ def balance(
     store, limits = MemoryStore(), DEFAULT_LIMITS
     settings = {"min_improvement": 0.01, **changes}
     policy = Balance(limits=limits, load_model=LoadModel.STATIC, **settings)
-    decision = evaluate(before, policy, store).decision
+    decision = next(evaluations(before, policy, store)).decision
     context = ExecutionContext(
         platform=platform,
         clock=DoubleClock(cluster),

@@ -15,7 +15,7 @@ from opendrs.config.api_schema import RequestBody, RequestStatus, UsageSamples
 from opendrs.config.settings import StalenessLimits
 from opendrs.controller import ExecutionReport
 from opendrs.controller.agent_requests import RequestBatch
-from opendrs.controller.consent import ConsentApproval
+from opendrs.controller.consent import Approval, ConsentApproval
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
 from opendrs.model import GuestId, LoadState, NodeId, Snapshot
 from opendrs.policies.consolidation import Consolidate
@@ -40,14 +40,21 @@ class AgentCluster:
         directory: A directory for the record.
         origin: The cluster in the beginning.
         policy: What decides.
+        approval: Approves the plans; by default all of them.
     """
 
     def __init__(
-        self, directory: Path, origin: Snapshot, policy: Consolidate | None = None
+        self,
+        directory: Path,
+        origin: Snapshot,
+        policy: Consolidate | None = None,
+        *,
+        approval: Approval | None = None,
     ) -> None:
         self.simulation = SimulatedCluster(origin)
         self.policy = policy or AGENT_POLICY
         self.store = SqliteStore(directory / "record.sqlite")
+        self.approval = approval or ConsentApproval(lambda _: True)
         self._sequences: Counter[str] = Counter()
 
     def __enter__(self) -> Self:
@@ -97,7 +104,7 @@ class AgentCluster:
             self.simulation.context(),
             self.request_batch,
             self.wakeup_event,
-            ConsentApproval(lambda _: True),
+            self.approval,
         )
 
     def run_cycle(self) -> ExecutionReport:

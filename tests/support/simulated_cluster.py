@@ -96,6 +96,9 @@ class RecordingObserver:
         assert record.outcome is not None
         self.finished.append(record)
 
+    def steps_polled(self) -> None:
+        """Do nothing."""
+
 
 class UnreliablePlatform(SimulatedPlatform):
     """Simulated platform that counts starts, and whose nodes may become unreachable.
@@ -313,6 +316,13 @@ class InterceptedPorts:
         """Forward the call."""
         with self._interceptor("save"):
             self._store.save(key, value)
+
+    def replace(
+        self, key: str, before: Mapping[str, object], after: Mapping[str, object]
+    ) -> bool:
+        """Forward the call."""
+        with self._interceptor("replace"):
+            return self._store.replace(key, before, after)
 
     def write(self, record: StepRecord) -> None:
         """Forward the call."""

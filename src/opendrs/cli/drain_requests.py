@@ -22,11 +22,12 @@ from opendrs.controller.drained_nodes import (
     in_maintenance,
     maintenance_limits,
 )
-from opendrs.controller.modes import effective_mode
+from opendrs.controller.modes import EffectiveMode, effective_mode
 from opendrs.errors import ConfigurationError, DiagnosticCode, UnknownNodeError
 from opendrs.escapes import repr_value
-from opendrs.model import NodeId, NodeState, Snapshot
-from opendrs.policies import DecisionReason, Drain, Policy
+from opendrs.model import NodeId, NodeState, PowerOff, PowerOn, Snapshot
+from opendrs.policies import DecisionReason, Drain, Policy, Return
+from opendrs.ports import PlanRecord
 from opendrs.store import OPERATOR_PREFIX
 
 
@@ -74,26 +75,44 @@ def drain_blocker(source: ClusterSource, settings: Settings) -> str:
     Raises:
         StoreError: The store cannot be read.
     """
-    name = source.platform.name
-    with open_to_read(name, settings) as store:
+    mode = _mode(source, settings, Drain.name, DecisionReason.DRAINS_NODES)
+    return _blocker(mode, source.platform.name, "drain")
+
+
+def return_blocker(source: ClusterSource, settings: Settings) -> str:
+    """Return why a running controller returns no guests by itself, or an empty text.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    mode = _mode(source, settings, Return.name, DecisionReason.RETURNS_GUESTS)
+    return _blocker(mode, source.platform.name, "return guests")
+
+
+def _mode(
+    source: ClusterSource, settings: Settings, policy: str, reason: DecisionReason
+) -> EffectiveMode:
+    """Return the mode that applies to a plan of the controller."""
+    with open_to_read(source.platform.name, settings) as store:
         entries = store.load_all(OPERATOR_PREFIX)
-    effective = effective_mode(
-        settings.controller,
-        entries,
-        source.clock.now(),
-        policy=Drain.name,
-        reason=DecisionReason.DRAINS_NODES,
+    now = source.clock.now()
+    return effective_mode(
+        settings.controller, entries, now, policy=policy, reason=reason
     )
-    if effective.mode is Mode.AUTOMATIC:
+
+
+def _blocker(mode: EffectiveMode, platform: str, action: str) -> str:
+    """Return why *action* does not start by itself in *mode*; empty if it does."""
+    if mode.mode is Mode.AUTOMATIC:
         return ""
     remedy = (
-        f"approve its plan: opendrs plans {name}"
-        if effective.mode is Mode.ADVISE
-        else f"let it drain: opendrs mode {name} automatic"
+        f"approve its plan: opendrs plans {platform}"
+        if mode.mode is Mode.ADVISE
+        else f"let it {action}: opendrs mode {platform} automatic"
     )
     return (
-        f"the controller is in mode {effective.mode} ({effective.detail}) and does not "
-        f"drain by itself; {remedy}"
+        f"the controller is in mode {mode.mode} ({mode.detail}) and does not {action} "
+        f"by itself; {remedy}"
     )
 
 
@@ -135,6 +154,9 @@ def end_drain(
 ) -> None:
     """Record that *drained* may receive guests, and whether its guests return.
 
+    Open plans that drain it end. A plan for several nodes is decided again for the
+    others.
+
     Raises:
         StoreError: The store cannot be written.
     """
@@ -145,4 +167,12 @@ def end_drain(
     )
     entries = {drained.key: None, request.key: request.entry if bring_back else None}
     with open_operator_store(source.platform.name, settings) as store:
-        store.change(action, entries)
+        store.change(action, entries, lambda plan: _drains(plan, drained.node))
+
+
+def _drains(plan: PlanRecord, node: NodeId) -> bool:
+    """Return True if *plan* is a drain that migrates guests from *node*."""
+    return plan.policy == Drain.name and any(
+        not isinstance(step.action, PowerOn | PowerOff) and step.action.source == node
+        for step in plan.steps
+    )

@@ -262,6 +262,9 @@ class ProgressObserver:
     def step_rejected(self, step: Step, rejection: Rejection) -> None:
         """Do nothing: the outcome is printed with its reason."""
 
+    def steps_polled(self) -> None:
+        """Do nothing: steps report their progress."""
+
     def step_finished(self, step: Step, record: StepRecord) -> None:
         """Print the outcome of *step*."""
         bar = self._running.pop(step.id, None)

@@ -13,6 +13,7 @@ from opendrs.cli.drain_requests import (
     preview_drain,
     read_drained_nodes,
     require_drainable,
+    return_blocker,
     start_drain,
 )
 from opendrs.cli.drain_tables import DrainPreview
@@ -26,7 +27,7 @@ from opendrs.cli.platform_store import (
     open_to_read,
     operator_action,
 )
-from opendrs.cli.sources import observe
+from opendrs.cli.sources import ClusterSource, observe
 from opendrs.config.settings import Settings, default_store_path
 from opendrs.controller.drained_nodes import guest_returns
 from opendrs.controller.rolling import (
@@ -171,7 +172,7 @@ def _drain(task: RollingTask, state: RollingUpdate, lock: int) -> None:
         def is_drained(now: Snapshot) -> bool:
             if guests_on(now, {node}) <= expected:
                 return True
-            _require_active(task)
+            _require_active(task, drain_blocker)
             return False
 
         wait_until(maintenance, node, is_drained)
@@ -180,16 +181,22 @@ def _drain(task: RollingTask, state: RollingUpdate, lock: int) -> None:
         raise RollingStoppedError(f"not empty: {format_list(sorted(left))}")
 
 
-def _require_active(task: RollingTask) -> None:
-    """Check that the controller starts drains by itself, also while it is waited for.
+def _require_active(
+    task: RollingTask, blocker: Callable[[ClusterSource, Settings], str]
+) -> None:
+    """Check that the controller acts by itself, also while it is waited for.
 
     After too many failed steps it does not: the circuit breaker is open.
+
+    Args:
+        task: The task.
+        blocker: Function that returns why the controller does not act.
 
     Raises:
         RollingStoppedError: It does not.
     """
-    if blocker := drain_blocker(task.maintenance.source, task.settings):
-        raise RollingStoppedError(blocker)
+    if problem := blocker(task.maintenance.source, task.settings):
+        raise RollingStoppedError(problem)
 
 
 def _run_hook(task: RollingTask, state: RollingUpdate, lock: int) -> None:
@@ -246,7 +253,7 @@ def _return(task: RollingTask, state: RollingUpdate, lock: int) -> None:
     result = run_maintenance(maintenance)
     if result is None:
         while not _has_returned(task, node):
-            _require_active(task)
+            _require_active(task, return_blocker)
             maintenance.source.clock.sleep(POLL_INTERVAL)
         return
     failed = [

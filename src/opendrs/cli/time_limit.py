@@ -84,13 +84,13 @@ class TimeLimitedDecisionSource(PolicyDecisionSource):
         self._optimize = policy
         self._time_limit = time_limit
 
-    def evaluate(self, snapshot: Snapshot) -> Evaluation[None]:
-        """Return the best decision found within the limit, or until Ctrl-C."""
+    def evaluations(self, snapshot: Snapshot) -> Iterator[Evaluation[None]]:
+        """Yield the best decision found within the limit, or until Ctrl-C."""
         record_nodes(snapshot, self._store)
         with _time_bar(self._optimize.name) as bar:
             limit = TimeLimit(self._time_limit, bar)
             decision = self._optimize.decide_until(snapshot, limit)
-        return Evaluation(None, decision, tuple(limit.yielded))
+        yield Evaluation(None, decision, tuple(limit.yielded))
 
 
 def require_time_limit_support(policy: Policy[Any]) -> None:

@@ -6,10 +6,14 @@ from pathlib import Path
 
 import click
 
-from opendrs.cli.apply_cycle import FAILURE
-from opendrs.cli.console import console, print_json
+from opendrs.cli.apply_cycle import FAILURE, INCOMPLETE
+from opendrs.cli.console import console, print_json, warn
 from opendrs.cli.controller_policies import configured_policy
-from opendrs.cli.drain_requests import end_drain, read_drained_nodes
+from opendrs.cli.drain_requests import (
+    end_drain,
+    read_drained_nodes,
+    return_blocker,
+)
 from opendrs.cli.maintenance_cycles import (
     MaintenanceResult,
     MaintenanceTask,
@@ -46,14 +50,15 @@ def command(
     """End the drain of a node: it receives guests again.
 
     With --bring-back, the guests return that the drain has moved. Each of them is tried
-    once. If a controller runs, its next cycle returns them; otherwise this command
-    does.
+    once. If a controller runs, its next cycle returns them if its mode allows it;
+    otherwise this command does.
 
     \b
       opendrs undrain lab n1
       opendrs undrain lab n1 --bring-back
 
-    Exit status: 0 done; 3 a guest could not be returned.
+    Exit status: 0 done; 1 the mode of the controller prevents the return; 3 a guest
+    could not be returned.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     settings.connection(platform)
@@ -79,12 +84,29 @@ def command(
                 shows_progress=output_format != JSON,
             )
         )
-    return _report(node, result, output_format, bring_back=bring_back)
+    blocker = return_blocker(source, settings) if result is None else ""
+    if blocker:
+        warn(blocker)
+    return _report(node, result, blocker, output_format, bring_back=bring_back)
 
 
 def _report(
-    node: str, result: MaintenanceResult | None, output_format: str, *, bring_back: bool
+    node: str,
+    result: MaintenanceResult | None,
+    blocker: str,
+    output_format: str,
+    *,
+    bring_back: bool,
 ) -> int:
+    """Show the result, and return the exit status.
+
+    Args:
+        node: The node.
+        result: The steps; None if a controller returns the guests.
+        blocker: Why the controller does not return them by itself; empty if it does.
+        output_format: Tables or JSON.
+        bring_back: True if guests are to return.
+    """
     records = () if result is None else result.records
     done = sum(record.outcome is Outcome.DONE for record in records)
     if output_format == JSON:
@@ -93,14 +115,17 @@ def _report(
                 "node": node,
                 "bring_back": bring_back,
                 "executed_by": "controller" if result is None else "undrain",
+                "blocked": blocker or None,
                 "records": [record_document(each) for each in records],
             }
         )
     else:
         screen = console()
         screen.print(f"{node} is no longer drained.")
-        if result is None:
+        if result is None and not blocker:
             screen.print("A controller is running: its next cycle returns the guests.")
-        elif bring_back:
+        elif bring_back and not blocker:
             screen.print(f"{format_count(done, 'guest')} returned.")
-    return 0 if done == len(records) else FAILURE
+    if done < len(records):
+        return FAILURE
+    return INCOMPLETE if blocker else 0

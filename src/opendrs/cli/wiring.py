@@ -132,6 +132,7 @@ class ControllerFactory:
             ConfigurationError: The configured address cannot be listened on.
         """
         self._log_start()
+        self._approvals = self._create_approvals()
         requests = self._settings.api
         schedule = configured_schedule(self._settings, self._store, self._source.clock)
         decision_source = self._decision_source(self._settings, schedule)
@@ -155,18 +156,18 @@ class ControllerFactory:
             self._execution_context(decision_source),
             decision_source,
             self._wakeup_event,
-            self._approval(self._settings),
+            self._approvals,
         )
 
-    def _approval(self, settings: Settings) -> PlanApprovals:
+    def _create_approvals(self) -> PlanApprovals:
         return PlanApprovals(
             DatabasePlanStore(self._store),
             self._store,
             self._source.clock,
-            settings.controller,
+            self._settings.controller,
             self._cancellation,
             platform=self._source.platform.name,
-            schedule=settings.schedule,
+            schedule=self._settings.schedule,
         )
 
     def _execution_context(self, decision_source: DecisionSource) -> ExecutionContext:
@@ -222,6 +223,9 @@ class ControllerFactory:
         schedule = configured_schedule(settings, self._store, source.clock)
         decision_source = self._decision_source(settings, schedule)
         self._settings, self._source = settings, source
+        self._approvals = self._approvals.with_settings(
+            settings.controller, settings.schedule
+        )
         self._cluster_observer.source = source
         return Reconfiguration(
             interval=settings.controller.interval,
@@ -229,7 +233,7 @@ class ControllerFactory:
             protection=settings.protection,
             policies=policy_names(settings),
             decision_source=decision_source,
-            approval=self._approval(settings),
+            approval=self._approvals,
             schedule=schedule,
         )
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from opendrs.config.settings import StalenessLimits
+from opendrs.controller.consent import ApprovedPlan
 from opendrs.controller.cycle import Evaluation
 from opendrs.controller.events import LogEventCode, log_event
+from opendrs.controller.modes import REPAIR_REASONS
 from opendrs.controller.node_inventory import record_nodes
 from opendrs.model import (
     GuestId,
@@ -116,14 +118,28 @@ def _starts_on(step: Step, node: NodeId) -> bool:
 
 
 def start_request(
-    pending: PendingRequest, decision: Decision[object], run: str
-) -> RequestRecord:
-    """Return the request of *pending* as it is when *decision* is about to execute.
+    pending: PendingRequest,
+    decision: Decision[object],
+    run: str,
+    started: Sequence[Step],
+) -> RequestRecord | None:
+    """Return the request of *pending* as it is when steps are about to be executed.
 
     A request without resulting steps is closed.
+
+    Args:
+        pending: The request.
+        decision: The decision about it.
+        run: Name of the execution.
+        started: The steps of the decision that are executed.
+
+    Returns:
+        None if all steps that result from the request wait for an approval.
     """
     request = pending.request
-    steps = steps_for(request.node, decision.plan.steps)
+    steps = steps_for(request.node, started)
+    if not steps and steps_for(request.node, decision.plan.steps):
+        return None
     if steps:
         state = RequestState.EXECUTING
     elif request.load_state == LoadState.NORMAL:
@@ -146,15 +162,34 @@ def _details(
         return
     if not steps:
         yield f"no action: {decision.reason}, {decision.detail}"
-    migrated = {
-        step.action.guest for step in steps if isinstance(step.action, Migration)
-    }
-    staying = [guest for guest in pending.evict if guest not in migrated]
+    planned = _migrated(decision.plan.steps)
+    staying = [guest for guest in pending.evict if guest not in planned]
     if staying and steps:
         yield f"no target node found for {format_list(staying, MAX_NAMED)}"
+    waiting = [guest for guest in pending.evict if guest in planned - _migrated(steps)]
+    if waiting and steps:
+        yield f"approval required for {format_list(waiting, MAX_NAMED)}"
     if pending.departed:
         departed = format_list(pending.departed, MAX_NAMED)
         yield f"not on the node any more: {departed}"
+
+
+def _migrated(steps: Iterable[Step]) -> set[GuestId]:
+    return {step.action.guest for step in steps if isinstance(step.action, Migration)}
+
+
+def answered_request(request: RequestRecord, approved: ApprovedPlan) -> RequestRecord:
+    """Return *request* as it is when a plan of an earlier cycle answers it."""
+    steps = steps_for(request.node, approved.plan.steps)
+    missing = [guest for guest in request.evict if guest not in _migrated(steps)]
+    detail = f"not in the approved plan: {format_list(missing, MAX_NAMED)}"
+    return replace(
+        request,
+        state=RequestState.EXECUTING,
+        detail=detail if missing else "",
+        run=approved.run,
+        steps=steps,
+    )
 
 
 HISTORY_RETENTION = timedelta(days=1)  # for the sample history of a guest
@@ -214,10 +249,11 @@ class RequestBatch:
             self._update([self._reconciled(request, latest) for request in unsettled])
         self._request_store.prune(self._clock.now() - HISTORY_RETENTION)
 
-    def evaluate(self, snapshot: Snapshot) -> Evaluation[AgentInput]:
-        """Return the decision about *snapshot* for the newest request of each node.
+    def evaluations(self, snapshot: Snapshot) -> Iterator[Evaluation[AgentInput]]:
+        """Yield the repair of violated strict rules, if any, and the decision.
 
-        While violated strict rules are repaired, requests stay in the queue.
+        The decision is about the newest request of each node. Requests stay in the
+        queue while rules are repaired.
         """
         record_nodes(snapshot, self._store)
         now = self._clock.now()
@@ -237,20 +273,37 @@ class RequestBatch:
         }
         repair = repair_before_requests(self._policy, snapshot, without_samples)
         if repair is not None:
-            return Evaluation(without_samples, repair)
+            yield Evaluation(without_samples, repair)
         self._pending = self._claim_queued(latest, responsive, snapshot)
         memory = self._agent_input(responsive, snapshot, now)
-        return Evaluation(memory, self._policy.decide_requests(snapshot, memory))
+        yield Evaluation(memory, self._policy.decide_requests(snapshot, memory))
 
     def record_decision(
-        self, snapshot: Snapshot, decision: Decision[Any], run: str
+        self, decision: Decision[Any], run: str, started: Sequence[Step]
     ) -> None:
         """Record the steps that result from each request, before they start."""
-        del snapshot
-        self._update(
-            [start_request(pending, decision, run) for pending in self._pending]
-        )
+        requests = [
+            start_request(pending, decision, run, started) for pending in self._pending
+        ]
+        self._update([request for request in requests if request is not None])
         self._pending = ()
+
+    def record_approved(self, approved: ApprovedPlan) -> None:
+        """Record the newest requests that the plan answers, before it starts.
+
+        Repairs answer no request.
+        """
+        if approved.policy != self._policy.name or approved.reason in REPAIR_REASONS:
+            return
+        answered = [
+            request.id
+            for request in self._request_store.latest_per_node()
+            if request.state is RequestState.QUEUED
+            and request.load_state != LoadState.NORMAL
+            and steps_for(request.node, approved.plan.steps)
+        ]
+        claimed = self._request_store.claim(answered)
+        self._update([answered_request(request, approved) for request in claimed])
 
     def _unsettled(self) -> list[RequestRecord]:
         return [

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 
-from opendrs.config import json_line
 from opendrs.config.controller_settings import ControllerSettings, Mode
 from opendrs.config.schedule_settings import ScheduleSettings
 from opendrs.controller.consent import ApprovedPlan, RecordedDecision
@@ -24,13 +24,14 @@ from opendrs.controller.modes import (
     unattended_steps,
 )
 from opendrs.controller.plan_records import (
+    are_same,
     first_failure,
-    have_same_actions,
+    interrupted_state,
+    joint_steps,
     plan_digest,
     plan_id,
-    settlement,
-    sha256,
-    step_id_groups,
+    plan_record,
+    remaining_steps,
 )
 from opendrs.model import (
     Plan,
@@ -94,21 +95,29 @@ class PlanApprovals:
         self._settings = settings
         self._cancellation = cancellation
         self._schedule = {entry.name: entry for entry in schedule}
-        self._scheduled_policies = frozenset(entry.policy for entry in schedule)
         self._reported_modes: dict[str, EffectiveMode] = {}
+
+    def with_settings(
+        self, settings: ControllerSettings, schedule: Sequence[ScheduleSettings] = ()
+    ) -> PlanApprovals:
+        """Return the approvals with new settings; a change of the mode is logged."""
+        changed = copy(self)
+        changed._settings = settings  # noqa: SLF001 - of this class
+        changed._schedule = {entry.name: entry for entry in schedule}  # noqa: SLF001
+        return changed
 
     def reconcile(self) -> None:
         """Settle the plans of interrupted runs, and let old ones expire."""
         for plan in self._plans.plans([PlanState.RUNNING]):
-            state, detail = settlement(plan, self._store.records_of(plan.run))
+            state, detail = interrupted_state(plan, self._store.records_of(plan.run))
             self._change(plan, state, detail)
         for plan in self._plans.plans(_OPEN):
-            self._expire(plan)
+            self._end_late(plan)
 
     def next_approved(self) -> ApprovedPlan | None:
         """Return the oldest plan that was approved and may start now, or None."""
         for plan in self._plans.plans([PlanState.APPROVED]):
-            if self._expire(plan):
+            if self._end_late(plan):
                 continue
             if self._mode(plan.policy, plan.reason).mode is Mode.OBSERVE:
                 continue
@@ -122,27 +131,39 @@ class PlanApprovals:
             return self._started(plan, approval)
         return None
 
+    def may_start(self, decided: RecordedDecision) -> bool:
+        """Return False in mode observe, and if an operator has declined the plan."""
+        mode = self._decided_mode(decided)
+        if mode is Mode.OBSERVE:
+            return False
+        if mode is Mode.AUTOMATIC and self._unattended(decided):
+            return True
+        return not self._is_declined(decided.decision.plan.steps)
+
     def approve(self, decided: RecordedDecision) -> ApprovedPlan | None:
         """Return the steps that the mode allows to start; propose the others."""
-        decision = decided.decision
-        steps = decision.plan.steps
-        schedule = decided.schedule
-        self._report_mode(self._mode(decided.policy.name, "", schedule), schedule)
-        mode = self._mode(decided.policy.name, decision.reason.value, schedule)
-        waiting = self._supersede(steps, decided)
-        if not steps or mode.mode is Mode.OBSERVE:
+        steps = decided.decision.plan.steps
+        self._report_mode(decided)
+        mode = self._decided_mode(decided)
+        unattended = self._unattended(decided) if mode is Mode.AUTOMATIC else ()
+        waiting = remaining_steps(steps, unattended)
+        is_proposed = self._supersede(waiting, decided)
+        if not steps or mode is Mode.OBSERVE:
             return None
-        if mode.mode is Mode.AUTOMATIC:
-            groups = step_id_groups(steps, decided.snapshot)
-            unattended = unattended_steps(
-                steps, groups, decided.snapshot, self._settings
-            )
-            if unattended:
-                record = self._record(decided)
-                return self._start_unattended(record, unattended, schedule)
-        if not waiting and not self._is_declined(steps):
-            self._propose(self._record(decided))
-        return None
+        if waiting and not is_proposed and not self._is_declined(waiting):
+            self._propose(decided, waiting)
+        return self._start_unattended(decided, unattended) if unattended else None
+
+    def _unattended(self, decided: RecordedDecision) -> tuple[Step, ...]:
+        """Return the steps of *decided* that need no approval in mode automatic."""
+        steps, snapshot = decided.decision.plan.steps, decided.snapshot
+        groups = joint_steps(steps, snapshot)
+        return unattended_steps(steps, groups, snapshot, self._settings)
+
+    def _decided_mode(self, decided: RecordedDecision) -> Mode:
+        """Return the mode that applies now to the plan of *decided*."""
+        reason = decided.decision.reason.value
+        return self._mode(decided.policy.name, reason, decided.schedule).mode
 
     def _mode(self, policy: str, reason: str, schedule: str = "") -> EffectiveMode:
         """Return the mode that applies now to a plan."""
@@ -155,37 +176,26 @@ class PlanApprovals:
             schedule=self._schedule.get(schedule),
         )
 
-    def _report_mode(self, mode: EffectiveMode, schedule: str) -> None:
-        """Log *mode* if it is another than that of the last decision for *schedule*."""
-        if self._reported_modes.setdefault(schedule, mode) != mode:
+    def _report_mode(self, decided: RecordedDecision) -> None:
+        """Log the mode if it is another than that of the decision before.
+
+        Only decisions of the same policy, or for the same entry of the schedule, are
+        compared: their mode may be restricted.
+        """
+        mode = self._mode(decided.policy.name, "", decided.schedule)
+        key = decided.schedule or decided.policy.name
+        if self._reported_modes.get(key, mode) != mode:
             log_event(
                 LogEventCode.MODE_CHANGED,
                 f"mode {mode.mode}: {mode.detail}",
                 mode=mode.mode,
                 source=mode.source,
             )
-        self._reported_modes[schedule] = mode
+        self._reported_modes[key] = mode
 
-    def _record(self, decided: RecordedDecision) -> PlanRecord:
-        """Return the proposed plan of *decided*, without an id."""
-        decision = decided.decision
-        now = self._clock.now()
-        plan = PlanRecord(
-            id="",
-            run=decided.run,
-            created_at=now,
-            lifetime=self._settings.approval_time,
-            policy=decided.policy.name,
-            reason=decision.reason.value,
-            reason_detail=decision.detail,
-            steps=decision.plan.steps,
-            groups=step_id_groups(decision.plan.steps, decided.snapshot),
-            digest="",
-            snapshot=sha256(json_line(decided.snapshot)),
-            state=PlanState.PROPOSED,
-            changed_at=now,
-        )
-        return replace(plan, digest=plan_digest(plan))
+    def _record(self, decided: RecordedDecision, steps: Sequence[Step]) -> PlanRecord:
+        now, lifetime = self._clock.now(), self._settings.approval_time
+        return plan_record(decided, tuple(steps), now, lifetime)
 
     def _add(self, plan: PlanRecord) -> PlanRecord:
         """Add *plan* under a new id, and return it."""
@@ -201,18 +211,23 @@ class PlanApprovals:
 
         A policy that waits does not judge the proposed plan: nothing replaces it then.
         A policy of the schedule does not judge the plans of the others.
+
+        Args:
+            steps: The steps of the decision that need an approval.
+            decided: The decision.
         """
-        if not steps and decided.decision.reason in _UNDECIDED:
+        if decided.decision.reason in _UNDECIDED and not decided.decision.plan.steps:
             return True
         remains, run = False, decided.run
-        others = self._scheduled_policies - {decided.policy.name}
+        scheduled = {entry.policy for entry in self._schedule.values()}
+        others = scheduled - {decided.policy.name}
         for plan in self._plans.plans([PlanState.PROPOSED]):
             if plan.policy in others:
                 continue
-            if have_same_actions(plan.steps, steps):
+            if are_same(plan.steps, steps):
                 remains = True
                 continue
-            newer = "other steps" if steps else "nothing is to be done"
+            newer = "other steps" if steps else "nothing is to be approved"
             self._change(plan, PlanState.SUPERSEDED, f"newer decision {run}: {newer}")
         return remains
 
@@ -224,13 +239,17 @@ class PlanApprovals:
         now = self._clock.now()
         return any(
             now < plan.expires_at
-            and have_same_actions(plan.steps, steps)
-            and not self._store.records_of(plan.run)
+            and are_same(plan.steps, steps)
+            and not self._was_started(plan)
             for plan in self._plans.plans(_DECLINED)
         )
 
-    def _propose(self, record: PlanRecord) -> None:
-        plan = self._add(record)
+    def _was_started(self, plan: PlanRecord) -> bool:
+        names = {step.id for step in plan.steps}
+        return any(each.step in names for each in self._store.records_of(plan.run))
+
+    def _propose(self, decided: RecordedDecision, steps: Sequence[Step]) -> None:
+        plan = self._add(self._record(decided, steps))
         log_event(
             LogEventCode.PLAN_PROPOSED,
             f"plan {plan.id}: {format_count(len(plan.steps), 'step')} for approval "
@@ -242,18 +261,18 @@ class PlanApprovals:
         )
 
     def _start_unattended(
-        self, record: PlanRecord, steps: Sequence[Step], schedule: str
+        self, decided: RecordedDecision, steps: Sequence[Step]
     ) -> ApprovedPlan | None:
         """Record that the mode approves *steps*, and start them."""
-        now = self._clock.now()
+        record = self._record(decided, steps)
         approval = PlanApproval(
             user=None,
-            at=now,
+            at=record.created_at,
             steps=tuple(step.id for step in steps),
             digest=record.digest,
         )
         approved = replace(record, state=PlanState.APPROVED, approval=approval)
-        return self._started(self._add(approved), approval, schedule)
+        return self._started(self._add(approved), approval, decided.schedule)
 
     def _started(
         self, plan: PlanRecord, approval: PlanApproval, schedule: str = ""
@@ -273,12 +292,21 @@ class PlanApprovals:
             run=plan.run,
             plan=Plan(steps),
             policy=plan.policy,
+            reason=plan.reason,
             stop_reason=execution.stop_reason,
             ended=execution.ended,
         )
 
-    def _expire(self, plan: PlanRecord) -> bool:
-        """Let *plan* expire if its time is over; return True if it is."""
+    def _end_late(self, plan: PlanRecord) -> bool:
+        """End *plan* if it can no longer start; return True if it cannot.
+
+        A plan without the approval of an operator starts in the cycle that decided it.
+        If it has not, the controller was killed, and the decision is not repeated.
+        """
+        if plan.approval is not None and plan.approval.user is None:
+            detail = "the controller ended before the plan started"
+            self._change(plan, PlanState.FAILED, detail)
+            return True
         if self._clock.now() < plan.expires_at:
             return False
         verb = "approved" if plan.state is PlanState.PROPOSED else "started"

@@ -45,6 +45,7 @@ class ApprovedPlan:
         run: Name of the execution.
         plan: The steps: the plan of a decision, or a part of it.
         policy: Name of the policy that decided it.
+        reason: Code of the reason of the decision.
         stop_reason: Function that returns why no further step may start, or an empty
             text; called before each step. It may raise `StoreError`.
         ended: Function that receives the outcomes; it may raise `StoreError`.
@@ -53,6 +54,7 @@ class ApprovedPlan:
     run: str
     plan: Plan
     policy: str
+    reason: str
     stop_reason: Callable[[], str] = str
     ended: Callable[[ExecutionReport], None] = _ignore_report
 
@@ -66,10 +68,16 @@ class Approval(Protocol):
     def next_approved(self) -> ApprovedPlan | None:
         """Return a plan of an earlier cycle that is to be executed now, or None."""
 
+    def may_start(self, decided: RecordedDecision) -> bool:
+        """Return False if no step may start, neither now nor after an approval.
+
+        The cycle then continues with the next decision.
+        """
+
     def approve(self, decided: RecordedDecision) -> ApprovedPlan | None:
         """Return the steps of the plan that are to be executed now, or None.
 
-        It is called for every decision, also for one with an empty plan.
+        It is called once in each cycle, also for an empty plan.
         """
 
 
@@ -90,9 +98,19 @@ class ConsentApproval:
         """Return None: there are no plans of earlier cycles."""
         return None
 
+    def may_start(self, decided: RecordedDecision) -> bool:
+        """Return True: the operator decides."""
+        del decided
+        return True
+
     def approve(self, decided: RecordedDecision) -> ApprovedPlan | None:
         """Return the whole plan if it is not empty and may be executed."""
         plan = decided.decision.plan
         if not plan.steps or not self._consent(decided):
             return None
-        return ApprovedPlan(run=decided.run, plan=plan, policy=decided.policy.name)
+        return ApprovedPlan(
+            run=decided.run,
+            plan=plan,
+            policy=decided.policy.name,
+            reason=decided.decision.reason.value,
+        )

@@ -6,17 +6,13 @@ the source of decisions, the approval of the plan, and the observer that reports
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 from uuid import uuid4
 
-from opendrs.controller.consent import (
-    Approval,
-    ApprovedPlan,
-    RecordedDecision,
-)
+from opendrs.controller.consent import Approval, ApprovedPlan, RecordedDecision
 from opendrs.controller.drained_nodes import limits_of, with_drained_nodes
 from opendrs.controller.execution_context import ExecutionContext, ExecutionObserver
 from opendrs.controller.executor import ExecutionReport, execute
@@ -33,9 +29,9 @@ from opendrs.controller.protection import CircuitBreaker, protect
 from opendrs.controller.recovery import recover
 from opendrs.controller.reservations import add_reservations
 from opendrs.controller.serialization import cycle_record
-from opendrs.model import DEFAULT_PROTECTION, Protection, Snapshot
+from opendrs.model import DEFAULT_PROTECTION, Protection, Snapshot, Step
 from opendrs.optimizer import Portion
-from opendrs.policies import Decision, Drain, Policy, Return, decide
+from opendrs.policies import Decision, Drain, Policy, Return, first_repair
 from opendrs.policies.optimize import Optimize, Repair
 from opendrs.ports import Platform, StepRecord, Store
 from opendrs.rules import without_undo_rules
@@ -101,18 +97,18 @@ class Evaluation(Generic[MemoryT]):
     schedule: str = ""
 
 
-def evaluate(
+def evaluations(
     snapshot: Snapshot, policy: Policy[MemoryT], store: Store, schedule: str = ""
-) -> Evaluation[MemoryT]:
-    """Evaluate *policy* for one cycle and save its memory.
+) -> Iterator[Evaluation[MemoryT]]:
+    """Yield the repair of violated strict rules, if any, and the decision of *policy*.
 
-    Violated strict rules are repaired first. The visible nodes are saved in the node
-    inventory as well.
+    The policy is evaluated, and its memory saved, only when its decision is needed. The
+    visible nodes are saved in the node inventory as well.
 
     Args:
         snapshot: The cluster, as returned by `enrich_snapshot`.
         policy: The policy.
-        store: Contains the memory of the policy; each call is one cycle.
+        store: Contains the memory of the policy.
         schedule: Name of the entry of the schedule that the policy decides for.
 
     Raises:
@@ -120,9 +116,12 @@ def evaluate(
     """
     record_nodes(snapshot, store)
     memory = load_memory(policy, store, schedule)
-    decision = decide(policy, snapshot, memory)
+    repair = first_repair(policy, snapshot, memory)
+    if repair is not None:
+        yield Evaluation(memory, repair, schedule=schedule)
+    decision = policy.decide(snapshot, memory)
     save_memory(policy, decision.memory, store, schedule)
-    return Evaluation(memory, decision, schedule=schedule)
+    yield Evaluation(memory, decision, schedule=schedule)
 
 
 class DecisionSource(Protocol):
@@ -135,13 +134,26 @@ class DecisionSource(Protocol):
     def reconcile(self) -> None:
         """Settle open requests; called while no step is running."""
 
-    def evaluate(self, snapshot: Snapshot) -> Evaluation[Any]:
-        """Return the decision about *snapshot*."""
+    def evaluations(self, snapshot: Snapshot) -> Iterator[Evaluation[Any]]:
+        """Yield the decisions about *snapshot*, in the order of their precedence.
+
+        There is at least one. The first one whose plan may start is used, and those
+        after it are not evaluated. Every plan but the last one has steps.
+        """
 
     def record_decision(
-        self, snapshot: Snapshot, decision: Decision[Any], run: str
+        self, decision: Decision[Any], run: str, started: Sequence[Step]
     ) -> None:
-        """Record that *decision* is about to be executed as *run*."""
+        """Record that steps of the last yielded decision are about to be executed.
+
+        Args:
+            decision: The decision.
+            run: Name of the execution.
+            started: The steps: all of the plan, or a part of them.
+        """
+
+    def record_approved(self, approved: ApprovedPlan) -> None:
+        """Record that a plan of an earlier cycle is about to be executed."""
 
 
 class PolicyDecisionSource:
@@ -166,13 +178,16 @@ class PolicyDecisionSource:
     def reconcile(self) -> None:
         """Do nothing: there are no requests to settle."""
 
-    def evaluate(self, snapshot: Snapshot) -> Evaluation[Any]:
-        """Return the decision about *snapshot*."""
-        return evaluate(snapshot, self._policy, self._store, self._schedule)
+    def evaluations(self, snapshot: Snapshot) -> Iterator[Evaluation[Any]]:
+        """Yield the repair of violated strict rules, if any, and the decision."""
+        return evaluations(snapshot, self._policy, self._store, self._schedule)
 
     def record_decision(
-        self, snapshot: Snapshot, decision: Decision[Any], run: str
+        self, decision: Decision[Any], run: str, started: Sequence[Step]
     ) -> None:
+        """Do nothing: there are no requests to update."""
+
+    def record_approved(self, approved: ApprovedPlan) -> None:
         """Do nothing: there are no requests to update."""
 
 
@@ -198,7 +213,7 @@ class CycleObserver(Protocol):
         """Handle that the unfinished *records* of an interrupted run are followed."""
 
     def decision_recorded(self, decided: RecordedDecision) -> None:
-        """Handle a decision; called before the approval."""
+        """Handle a decision, also one whose plan may not start."""
 
     def running_steps(self) -> AbstractContextManager[ExecutionObserver]:
         """Return a context manager for the time in which steps run."""
@@ -238,6 +253,7 @@ def run_cycle(context: CycleContext) -> CycleResult:
         StoreError: The store could not be read or written.
     """
     execution = context.execution
+    execution.starts.migrations = 0
     correct_times(execution.store, execution.clock.now())
     recovered = _recover(context)
     _reconcile(context)
@@ -268,6 +284,7 @@ def execute_approved(
         approved = context.approval.next_approved()
         if approved is None:
             break
+        context.decision_source.record_approved(approved)
         executed.append((approved.run, _run_steps(context, approved)))
     return tuple(executed)
 
@@ -305,7 +322,10 @@ def _reconcile(context: CycleContext) -> None:
 def _decide(
     context: CycleContext, recovered: tuple[StepRecord, ...]
 ) -> RecordedDecision:
-    """Observe the cluster, and return the decision after recording it."""
+    """Observe the cluster, and return the first decision whose plan may start.
+
+    If none may, that is the last one. All of them are recorded and reported.
+    """
     execution, source = context.execution, context.decision_source
     observed = context.observe()
     forget_ended_migrations(observed, execution.store, execution.platform)
@@ -318,7 +338,14 @@ def _decide(
         execution.limits,
         execution.platform.name,
     ).update(execution.clock.now(), observed)
-    return _record(context, snapshot, source.evaluate(snapshot), recovered)
+    for evaluation in source.evaluations(snapshot):
+        decided = _record(context, snapshot, evaluation, recovered)
+        if execution.cancellation.stop_requested:
+            break
+        context.observer.decision_recorded(decided)
+        if context.approval.may_start(decided):
+            break
+    return decided
 
 
 def _record(
@@ -363,11 +390,9 @@ def _execute(
     execution, plan = context.execution, decided.decision.plan
     if execution.cancellation.stop_requested:
         return None
-    context.observer.decision_recorded(decided)
     approved = context.approval.approve(decided)
     if plan.steps and approved is None:
         return None
-    context.decision_source.record_decision(
-        decided.snapshot, decided.decision, decided.run
-    )
+    started = () if approved is None else approved.plan.steps
+    context.decision_source.record_decision(decided.decision, decided.run, started)
     return ExecutionReport() if approved is None else _run_steps(context, approved)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from opendrs.guard import Rejection
@@ -36,6 +36,13 @@ class CancellationToken:
         return self._requests > 1
 
 
+@dataclass(slots=True)
+class StartCount:
+    """Number of migrations that were started since the cycle began."""
+
+    migrations: int = 0
+
+
 class ExecutionObserver(Protocol):
     """Receiver of the events of an execution, such as a display or a log."""
 
@@ -53,6 +60,9 @@ class ExecutionObserver(Protocol):
 
     def step_finished(self, step: Step, record: StepRecord) -> None:
         """Handle the outcome of *step*, also if it was never started."""
+
+    def steps_polled(self) -> None:
+        """Handle that all steps were polled, also if the platform is unreachable."""
 
 
 class NullObserver:
@@ -73,6 +83,9 @@ class NullObserver:
     def step_finished(self, step: Step, record: StepRecord) -> None:
         """Do nothing."""
 
+    def steps_polled(self) -> None:
+        """Do nothing."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionContext:
@@ -86,6 +99,7 @@ class ExecutionContext:
         observer: Receives the events of the execution.
         cancellation: Stop and abort requests of the operator.
         protection: Protection of the cluster.
+        starts: Migrations that the plans of this cycle have started.
         poll_interval: Seconds between two polls.
         stop_reason: Function that returns why no further step may start, or an empty
             text; called before each step. It may raise `StoreError`.
@@ -98,5 +112,6 @@ class ExecutionContext:
     observer: ExecutionObserver
     cancellation: CancellationToken
     protection: Protection = DEFAULT_PROTECTION
+    starts: StartCount = field(default_factory=StartCount)
     poll_interval: float = 1.0
     stop_reason: Callable[[], str] = str

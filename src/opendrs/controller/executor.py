@@ -139,6 +139,7 @@ class _PlanExecution:
                 for tracker in self._running:
                     self._progress.record_end(tracker.record)
                 return ExecutionReport(self._progress.records)
+            self._context.observer.steps_polled()
             self._context.clock.sleep(self._context.poll_interval)
 
     def _poll_tasks(self) -> None:

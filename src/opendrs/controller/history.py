@@ -13,9 +13,23 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from opendrs.controller.events import LogEventCode, log_event
+from opendrs.controller.modes import OPERATOR_ENTRIES
 from opendrs.controller.node_inventory import load_known_nodes, save_known_nodes
-from opendrs.model import GuestId, Limits, NodeId, PowerOff, PowerOn, Snapshot
+from opendrs.model import (
+    GuestId,
+    Limits,
+    NodeId,
+    PowerOff,
+    PowerOn,
+    Snapshot,
+    time_as_text,
+    time_from_text,
+)
 from opendrs.ports import Outcome, StepRecord, Store
+
+# Times in the entries of operators: of the mode and the pause, of the circuit breaker,
+# of a return of guests, and of a drain.
+_PAST_TIMES = ("at", "opened_at", "requested_at", "since")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +129,9 @@ def _recent_records(
 def correct_times(store: Store, now: datetime) -> None:
     """Set all times in the store that are after *now* to *now*, with one warning.
 
+    So are those of the requests of operators. A pause keeps its duration. The end of a
+    reservation is a time in the future, and stays.
+
     Raises:
         StoreError: The store cannot be read or written.
     """
@@ -124,7 +141,31 @@ def correct_times(store: Store, now: datetime) -> None:
     if ahead:
         corrected = {name: replace(nodes[name], seen_at=now) for name in ahead}
         save_known_nodes({**nodes, **corrected}, store)
-    _log_future_times("record", corrected_count + len(ahead))
+    entries = _correct_entries(store, now)
+    _log_future_times("record", corrected_count + len(ahead) + entries)
+
+
+def _correct_entries(store: Store, now: datetime) -> int:
+    """Correct the entries of operators; return the number of changes."""
+    return sum(
+        store.replace(key, entry, corrected)
+        for key, entry in store.load_all(OPERATOR_ENTRIES).items()
+        if (corrected := _corrected_entry(entry, now)) != entry
+    )
+
+
+def _corrected_entry(entry: Mapping[str, object], now: datetime) -> dict[str, object]:
+    """Return *entry* with the times of what has happened at most *now*."""
+    corrected = dict(entry)
+    for name in _PAST_TIMES:
+        text = entry.get(name)
+        if not isinstance(text, str) or (time := time_from_text(text)) <= now:
+            continue
+        corrected[name] = time_as_text(now)
+        until = entry.get("until")
+        if isinstance(until, str):
+            corrected["until"] = time_as_text(time_from_text(until) - (time - now))
+    return corrected
 
 
 def warn_future_records(store: Store, now: datetime) -> None:

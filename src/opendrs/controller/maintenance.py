@@ -5,12 +5,13 @@ They precede those of the policy, whatever it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from opendrs.arrays import SkipReason
+from opendrs.controller.consent import ApprovedPlan
 from opendrs.controller.cycle import DecisionSource, Evaluation
 from opendrs.controller.drained_nodes import (
     DRAIN_PREFIX,
@@ -21,7 +22,7 @@ from opendrs.controller.drained_nodes import (
 )
 from opendrs.controller.node_inventory import record_nodes
 from opendrs.errors import StoreError
-from opendrs.model import Action, Limits, PowerOff, PowerOn, Snapshot
+from opendrs.model import Action, Limits, PowerOff, PowerOn, Snapshot, Step
 from opendrs.policies import (
     Decision,
     DecisionReason,
@@ -69,41 +70,51 @@ class MaintenanceDecisionSource:
         if self._source is not None:
             self._source.reconcile()
 
-    def evaluate(self, snapshot: Snapshot) -> Evaluation[Any]:
-        """Return the first decision with a plan, or that of the other source."""
+    def evaluations(self, snapshot: Snapshot) -> Iterator[Evaluation[Any]]:
+        """Yield the drain and the returns that have a plan, then the other decisions.
+
+        Without another source, an empty plan may be the last one.
+        """
         record_nodes(snapshot, self._store)
+        self._delegated = False
         limits = maintenance_limits(self._policy.limits)
         drain = Drain(limits=limits)
-        drained = drain.decide(snapshot, None)
-        evaluation: Evaluation[Any] = Evaluation(None, drained, policy=drain)
-        self._delegated = False
-        if drained.plan.steps:
-            return evaluation
+        drained: Evaluation[Any] = Evaluation(
+            None, drain.decide(snapshot, None), policy=drain
+        )
+        if drained.decision.plan.steps:
+            yield drained
         for request in guest_returns(self._store):
             if not request.finished:
                 returned = self._return_guests(request, snapshot, limits)
                 is_waiting = self._source is None and _waits(returned.decision)
                 if returned.decision.plan.steps or is_waiting:
-                    return returned
+                    yield returned
         if self._source is None:
-            return evaluation
+            yield drained
+            return
         self._delegated = True
-        return self._source.evaluate(snapshot)
+        yield from self._source.evaluations(snapshot)
 
     def record_decision(
-        self, snapshot: Snapshot, decision: Decision[Any], run: str
+        self, decision: Decision[Any], run: str, started: Sequence[Step]
     ) -> None:
         """Record the decision of the other source, if it decided.
 
         Otherwise a further cycle is requested, unless the same plan was tried before.
         """
         if self._delegated and self._source is not None:
-            self._source.record_decision(snapshot, decision, run)
+            self._source.record_decision(decision, run, started)
             return
         actions = tuple(step.action for step in decision.plan.steps)
         if actions != self._last_actions:
             self._notify()
         self._last_actions = actions
+
+    def record_approved(self, approved: ApprovedPlan) -> None:
+        """Record that a plan of an earlier cycle is about to be executed."""
+        if self._source is not None:
+            self._source.record_approved(approved)
 
     def _return_guests(
         self, request: GuestReturn, snapshot: Snapshot, limits: Limits
@@ -115,7 +126,7 @@ class MaintenanceDecisionSource:
         is_late = snapshot.taken_at - request.requested_at > MAX_WAIT
         if not decision.plan.steps and (is_late or not _waits(decision)):
             finished = replace(request, finished=True)
-            self._store.save(request.key, finished.entry)
+            self._store.replace(request.key, request.entry, finished.entry)
         return Evaluation(memory, decision, policy=policy)
 
 

@@ -126,6 +126,10 @@ class ControllerObservers:
         """Pass the event on."""
         self._pass_on(lambda each: each.step_finished(step, record))
 
+    def steps_polled(self) -> None:
+        """Pass the event on."""
+        self._pass_on(lambda each: each.steps_polled())
+
     def _pass_on(self, call: Callable[[ControllerObserver], None]) -> None:
         for observer in tuple(self._observers):
             try:

@@ -1,17 +1,50 @@
-"""Records of plans: their ids and digests, comparison, and how they ended."""
+"""Plans as records: their ids and digests, and how they ended."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 
+from opendrs.config import json_line
+from opendrs.controller.consent import RecordedDecision
 from opendrs.controller.step_groups import group_steps
-from opendrs.model import Plan, Snapshot, Step, StepId, plan_as_text
+from opendrs.model import Action, Plan, Snapshot, Step, StepId, plan_as_text
 from opendrs.ports import Outcome, PlanRecord, PlanState, StepRecord
 
 _ID_ALPHABET = "23456789abcdefghjkmnpqrstvwxyz"  # without characters that look alike
 _ID_LENGTH = 5
+
+
+def plan_record(
+    decided: RecordedDecision, steps: tuple[Step, ...], now: datetime, lifetime: float
+) -> PlanRecord:
+    """Return a proposed plan of *decided*, without an id.
+
+    Args:
+        decided: The decision.
+        steps: The steps of the plan: those of the decision, or a part of them.
+        now: The time.
+        lifetime: Seconds in which the plan can be approved and started.
+    """
+    decision = decided.decision
+    plan = PlanRecord(
+        id="",
+        run=decided.run,
+        created_at=now,
+        lifetime=lifetime,
+        policy=decided.policy.name,
+        reason=decision.reason.value,
+        reason_detail=decision.detail,
+        steps=steps,
+        groups=joint_steps(steps, decided.snapshot),
+        digest="",
+        snapshot=_sha256(json_line(decided.snapshot)),
+        state=PlanState.PROPOSED,
+        changed_at=now,
+    )
+    return replace(plan, digest=plan_digest(plan))
 
 
 def plan_id(run: str, attempt: int = 0) -> str:
@@ -21,7 +54,7 @@ def plan_id(run: str, attempt: int = 0) -> str:
         run: Name of the cycle, which is unique.
         attempt: Number of ids derived before that are in use.
     """
-    number = int(sha256(f"{run} {attempt}"), 16)
+    number = int(_sha256(f"{run} {attempt}"), 16)
     characters = []
     for _ in range(_ID_LENGTH):
         number, index = divmod(number, len(_ID_ALPHABET))
@@ -29,7 +62,7 @@ def plan_id(run: str, attempt: int = 0) -> str:
     return "".join(characters)
 
 
-def step_id_groups(
+def joint_steps(
     steps: Sequence[Step], snapshot: Snapshot
 ) -> tuple[tuple[StepId, ...], ...]:
     """Return the steps that must start together, for each group of several steps."""
@@ -38,28 +71,46 @@ def step_id_groups(
 
 
 def plan_digest(plan: PlanRecord) -> str:
-    """Return the SHA-256 of the steps of *plan* and of its snapshot."""
-    return sha256(f"{plan.snapshot} {plan_as_text(Plan(plan.steps))}")
+    """Return the SHA-256 of the steps and of the snapshot of *plan*."""
+    return _sha256(f"{plan.snapshot} {plan_as_text(Plan(plan.steps))}")
 
 
-def sha256(text: str) -> str:
-    """Return the SHA-256 of *text* in hexadecimal."""
+def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def have_same_actions(steps: Sequence[Step], others: Sequence[Step]) -> bool:
+def remaining_steps(steps: Sequence[Step], started: Sequence[Step]) -> tuple[Step, ...]:
+    """Return the *steps* that are not in *started*, and do not depend on those."""
+    names = {step.id for step in started}
+    return tuple(
+        replace(
+            step,
+            depends_on=tuple(name for name in step.depends_on if name not in names),
+        )
+        for step in steps
+        if step.id not in names
+    )
+
+
+def are_same(steps: Sequence[Step], others: Sequence[Step]) -> bool:
     """Return True if both are the same actions in the same order.
 
-    The details are ignored: they contain measurements.
+    Ignored are the details, which contain measurements, and the ids, which count the
+    steps of a decision.
     """
-    return [_essence(step) for step in steps] == [_essence(step) for step in others]
+    return _essence(steps) == _essence(others)
 
 
-def _essence(step: Step) -> Step:
-    return replace(step, detail="")
+def _essence(steps: Sequence[Step]) -> list[tuple[Action, list[int]]]:
+    """Return each action, with the positions of the steps that it depends on."""
+    positions = {step.id: position for position, step in enumerate(steps)}
+    return [
+        (step.action, sorted(positions[name] for name in step.depends_on))
+        for step in steps
+    ]
 
 
-def settlement(
+def interrupted_state(
     plan: PlanRecord, records: Iterable[StepRecord]
 ) -> tuple[PlanState, str]:
     """Return the final state of a *plan* whose execution was interrupted."""
@@ -69,10 +120,9 @@ def settlement(
     done = sum(record.outcome is Outcome.DONE for record in ended)
     if done == len(approved):
         return PlanState.DONE, f"{done} done"
-    detail = f"the controller ended during the execution; {done} of {len(approved)} "
-    return PlanState.FAILED, f"{detail}steps are done; {first_failure(ended)}".rstrip(
-        "; "
-    )
+    count = f"{done} of {len(approved)} steps are done"
+    details = ("the controller ended during the execution", count, first_failure(ended))
+    return PlanState.FAILED, "; ".join(filter(None, details))
 
 
 def first_failure(records: Iterable[StepRecord]) -> str:

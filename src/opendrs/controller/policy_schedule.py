@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from opendrs.config.schedule_settings import ScheduleSettings
+from opendrs.controller.consent import ApprovedPlan
 from opendrs.controller.cycle import DecisionSource, Evaluation
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.scheduling import (
@@ -15,7 +16,7 @@ from opendrs.controller.scheduling import (
     describe_entry,
     waiting_entries,
 )
-from opendrs.model import Limits, Snapshot, decoding, time_as_text, time_from_text
+from opendrs.model import Limits, Snapshot, Step, decoding, time_as_text, time_from_text
 from opendrs.policies import Decision, Drain, Policy
 from opendrs.ports import Clock, Store
 
@@ -107,19 +108,25 @@ class PolicySchedule:
         for entry in self._entries.values():
             entry.source.reconcile()
 
-    def evaluate(self, snapshot: Snapshot) -> Evaluation[Any]:
-        """Return the decision of the chosen entry, or that about maintenance."""
-        if self._current is None:
-            policy = self._maintenance
-            return Evaluation(None, policy.decide(snapshot, None), policy=policy)
-        return self._current.source.evaluate(snapshot)
+    def evaluations(self, snapshot: Snapshot) -> Iterator[Evaluation[Any]]:
+        """Yield the decisions of the chosen entry, or that about maintenance."""
+        if self._current is not None:
+            yield from self._current.source.evaluations(snapshot)
+            return
+        policy = self._maintenance
+        yield Evaluation(None, policy.decide(snapshot, None), policy=policy)
 
     def record_decision(
-        self, snapshot: Snapshot, decision: Decision[Any], run: str
+        self, decision: Decision[Any], run: str, started: Sequence[Step]
     ) -> None:
         """Record the decision of the chosen entry."""
         if self._current is not None:
-            self._current.source.record_decision(snapshot, decision, run)
+            self._current.source.record_decision(decision, run, started)
+
+    def record_approved(self, approved: ApprovedPlan) -> None:
+        """Record that a plan of an earlier cycle is about to be executed."""
+        for entry in self._entries.values():
+            entry.source.record_approved(approved)
 
     def _update(self) -> None:
         """Determine the entries that wait for a cycle."""

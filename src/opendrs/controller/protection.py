@@ -228,7 +228,7 @@ class ExecutionProtection:
         self._opened = ""
         since = now - timedelta(seconds=protection.longest_window)
         self._past = list(past_migrations(store.recent(since)))
-        self._started = 0
+        self._starts = context.starts
 
     def check(
         self, migrations: Sequence[Migration], snapshot: Snapshot
@@ -242,7 +242,8 @@ class ExecutionProtection:
         if self._opened:
             return Rejection(RejectionReason.BREAKER_OPEN, self._opened)
         most = self._protection.max_migrations_per_cycle
-        if most is not None and migrations and self._started + len(migrations) > most:
+        starts = self._starts.migrations + len(migrations)
+        if most is not None and migrations and starts > most:
             detail = f"{format_count(most, 'migration')} per cycle is the limit"
             return Rejection(RejectionReason.BUDGET_EXCEEDED, detail)
         return check_budgets(
@@ -251,7 +252,7 @@ class ExecutionProtection:
 
     def record_start(self, migrations: Sequence[Migration], snapshot: Snapshot) -> None:
         """Count *migrations*, which are about to start."""
-        self._started += len(migrations)
+        self._starts.migrations += len(migrations)
         self._past += [
             PastMigration(each, snapshot.taken_at, load_before(each, snapshot))
             for each in migrations

@@ -55,6 +55,7 @@ def _poll_until_ended(
         running = [tracker for tracker in running if tracker.is_running]
         if all(tracker.is_left_open for tracker in running):
             return
+        context.observer.steps_polled()
         context.clock.sleep(context.poll_interval)
 
 

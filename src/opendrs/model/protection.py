@@ -82,8 +82,8 @@ class Protection:
             left, unless the load of the nodes has changed by more than `noise`.
         noise: Change of the load, as a fraction of the capacity of a node, that is
             within normal variation.
-        max_migrations_per_cycle: Most migrations of one plan that start; None for no
-            limit.
+        max_migrations_per_cycle: Most migrations that all plans start from the start of
+            one cycle to that of the next; None for no limit.
         stand_back_jobs: Jobs of the platform during which a node receives no guests
             and the guests on it stay.
         budgets: Budgets for all migrations.

@@ -129,6 +129,10 @@ class HealthMonitor(NullControllerObserver):
         del step, record
         self._record_progress()
 
+    def steps_polled(self) -> None:
+        """Record activity."""
+        self._record_activity()
+
     def _record_activity(self) -> None:
         self._active_at = self._clock.monotonic()
 

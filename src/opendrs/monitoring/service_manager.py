@@ -19,9 +19,9 @@ from opendrs.controller.cycle import CycleResult
 from opendrs.controller.observers import NullControllerObserver
 from opendrs.errors import ConfigurationError, DiagnosticCode, PlatformError
 from opendrs.escapes import escape_line
-from opendrs.model import Step, format_count
+from opendrs.model import format_count
 from opendrs.policies import reason_text
-from opendrs.ports import Clock, TaskStatus
+from opendrs.ports import Clock
 
 MAX_STATUS_LENGTH = 300  # characters
 STEP_INTERVAL = 5.0  # seconds between two notifications while steps run
@@ -81,8 +81,8 @@ class ServiceManagerNotifier(NullControllerObserver):
     """Controller observer that notifies systemd.
 
     The watchdog is notified by the thread of the loop alone: when a cycle has ended,
-    when the platform reports the state of a running step, and by a standby that polls
-    the lease. A loop that waits for a response forever is restarted.
+    when the steps of a plan were polled, and by a standby that polls the lease. A loop
+    that waits for a response forever is restarted.
 
     Args:
         target: Socket of the service manager.
@@ -134,9 +134,8 @@ class ServiceManagerNotifier(NullControllerObserver):
         del seconds
         self._target.send(WATCHDOG, _status(f"cluster unreachable: {error}"))
 
-    def step_progressed(self, step: Step, status: TaskStatus) -> None:
+    def steps_polled(self) -> None:
         """Notify the watchdog, at most once in `STEP_INTERVAL`."""
-        del step, status
         self._report_stop()
         now = self._clock.monotonic()
         if now - self._step_notified_at >= STEP_INTERVAL:

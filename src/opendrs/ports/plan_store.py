@@ -32,7 +32,7 @@ class PlanState(StrEnum):
     EXPIRED = "expired"
     """The plan was not approved, or not started, in time."""
     SUPERSEDED = "superseded"
-    """A newer decision replaced the plan."""
+    """A newer decision, or the end of a drain, replaced the plan."""
 
     @property
     def is_final(self) -> bool:
@@ -55,6 +55,7 @@ PLAN_TRANSITIONS: Mapping[PlanState, frozenset[PlanState]] = {
             PlanState.CANCELLED,
             PlanState.EXPIRED,
             PlanState.FAILED,
+            PlanState.SUPERSEDED,
         }
     ),
     PlanState.RUNNING: frozenset(
@@ -94,7 +95,8 @@ class PlanRecord:
 
     Attributes:
         id: Short name for the operator.
-        run: Name of the cycle that decided it, and of its execution.
+        run: Name of the cycle that decided it, and of its execution. Two plans of one
+            cycle have different steps.
         created_at: Time of the decision.
         lifetime: Seconds in which it can be approved and started.
         policy: Name of the policy.

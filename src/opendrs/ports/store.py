@@ -113,6 +113,17 @@ class Store(Protocol):
     def save(self, key: str, value: Mapping[str, object]) -> None:
         """Save *value*, which must be valid JSON, under *key*."""
 
+    def replace(
+        self, key: str, before: Mapping[str, object], after: Mapping[str, object]
+    ) -> bool:
+        """Save *after* under *key* if the saved value is *before*.
+
+        An operator may have changed or deleted an entry since it was read.
+
+        Returns:
+            False if the saved value is another one; nothing has changed then.
+        """
+
     def write(self, record: StepRecord) -> None:
         """Add *record*, or replace the record of the same run and step."""
 

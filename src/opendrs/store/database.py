@@ -120,6 +120,20 @@ class DatabaseStore:
         with self.transaction() as connection:
             connection.execute(upsert(connection, ENTRIES, [ENTRIES.c.key]), row)
 
+    def replace(
+        self, key: str, before: Mapping[str, object], after: Mapping[str, object]
+    ) -> bool:
+        """Save *after* under *key* if the saved value is *before*."""
+        this = ENTRIES.c.key == key
+        with self.transaction() as connection:
+            query = select(ENTRIES.c.value).where(this).with_for_update()
+            saved = connection.execute(query).scalar()
+            if saved is None or value_from_text(saved) != before:
+                return False
+            values = {"value": value_as_text(after)}
+            connection.execute(update(ENTRIES).where(this).values(values))
+            return True
+
     def write(self, record: StepRecord) -> None:
         """Add *record*, or replace the one of the same run and step."""
         with self.transaction() as connection:

@@ -39,6 +39,15 @@ class MemoryStore:
         """Save *value* under *key*."""
         self._values[key] = value_as_text(value)
 
+    def replace(
+        self, key: str, before: Mapping[str, object], after: Mapping[str, object]
+    ) -> bool:
+        """Save *after* under *key* if the saved value is *before*."""
+        if self.load(key) != before:
+            return False
+        self.save(key, after)
+        return True
+
     def write(self, record: StepRecord) -> None:
         """Add *record*, or replace the one of the same run and step."""
         self._records[record.run, record.step] = record

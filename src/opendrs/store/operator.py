@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select
+from sqlalchemy import Row, delete, select
 
 from opendrs.model import decoding, require_type, value_as_text, value_from_text
-from opendrs.ports import OperatorAction
+from opendrs.ports import OperatorAction, PlanRecord
 from opendrs.store.database import DatabaseStore, upsert
+from opendrs.store.plans import end_plans, record_action
 from opendrs.store.tables import ENTRIES, OPERATOR_ACTIONS, time_from_column
 
 OPERATOR_PREFIX = "operator/"  # of the keys that operators set
@@ -33,6 +34,7 @@ class OperatorStore:
         self,
         action: OperatorAction,
         entries: Mapping[str, Mapping[str, object] | None],
+        is_ended: Callable[[PlanRecord], bool] = lambda _: False,
     ) -> None:
         """Record *action*, and save the state that it sets, in one transaction.
 
@@ -40,6 +42,7 @@ class OperatorStore:
             action: The action.
             entries: New values by key; None deletes a key. Each key begins with
                 `OPERATOR_PREFIX`.
+            is_ended: Function that returns True for the open plans that *action* ends.
 
         Raises:
             ValueError: A key belongs to the controller.
@@ -48,6 +51,7 @@ class OperatorStore:
             raise ValueError("expected keys that operators set")
         with self._store.transaction() as connection:
             record_action(connection, action)
+            end_plans(connection, action, is_ended)
             for key, value in entries.items():
                 if value is None:
                     connection.execute(delete(ENTRIES).where(ENTRIES.c.key == key))
@@ -66,17 +70,6 @@ class OperatorStore:
         if since is not None:
             query = query.where(OPERATOR_ACTIONS.c.at >= since)
         return self._store.read(query, _from_row)
-
-
-def record_action(connection: Connection, action: OperatorAction) -> None:
-    """Record *action* in the transaction of *connection*."""
-    row = {
-        "at": action.at,
-        "user": action.user,
-        "command": action.command,
-        "arguments": value_as_text(action.arguments),
-    }
-    connection.execute(insert(OPERATOR_ACTIONS).values(row))
 
 
 def _from_row(row: Row[Any]) -> OperatorAction:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from sqlalchemy import Row, delete, select, update
+from sqlalchemy import Connection, Row, delete, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from opendrs.model import (
@@ -23,14 +23,14 @@ from opendrs.model import (
 from opendrs.ports import (
     INITIAL_STATES,
     PLAN_TRANSITIONS,
+    OperatorAction,
     PlanApproval,
     PlanChange,
     PlanRecord,
     PlanState,
 )
 from opendrs.store.database import DatabaseStore
-from opendrs.store.operator import record_action
-from opendrs.store.tables import PLANS, time_from_column
+from opendrs.store.tables import OPERATOR_ACTIONS, PLANS, time_from_column
 
 MAX_ENDED_PLANS = 1000  # plans in a final state that are kept
 _FINAL_STATES = tuple(state for state in PlanState if state.is_final)
@@ -90,28 +90,65 @@ class DatabasePlanStore:
 
     def change(self, name: str, change: PlanChange) -> bool:
         """Change the state of the plan *name*; return False if that is not allowed."""
-        before = [
-            state.value
-            for state, following in PLAN_TRANSITIONS.items()
-            if change.state in following
-        ]
-        values: dict[str, object] = {
-            "state": change.state.value,
-            "changed_at": change.at,
-            "detail": change.detail,
-        }
-        if change.approval is not None:
-            values["approval"] = _approval_text(change.approval)
-        statement = (
-            update(PLANS)
-            .where(PLANS.c.id == name, PLANS.c.state.in_(before))
-            .values(values)
-        )
         with self._store.transaction() as connection:
-            is_changed = connection.execute(statement).rowcount == 1
+            is_changed = _change_plan(connection, name, change)
             if is_changed and change.action is not None:
                 record_action(connection, change.action)
             return is_changed
+
+
+def end_plans(
+    connection: Connection,
+    action: OperatorAction,
+    is_ended: Callable[[PlanRecord], bool],
+) -> None:
+    """End the open plans that *is_ended* selects, in the transaction of *connection*.
+
+    A running plan is cancelled: no further step starts. Others are superseded.
+    """
+    is_open = PLANS.c.state.not_in([state.value for state in _FINAL_STATES])
+    plans = map(_from_row, connection.execute(select(PLANS).where(is_open)).all())
+    for plan in filter(is_ended, plans):
+        is_running = plan.state is PlanState.RUNNING
+        change = PlanChange(
+            state=PlanState.CANCELLED if is_running else PlanState.SUPERSEDED,
+            at=action.at,
+            detail=f"{action.command} by {action.user}",
+        )
+        _change_plan(connection, plan.id, change)
+
+
+def _change_plan(connection: Connection, name: str, change: PlanChange) -> bool:
+    """Change the state of a plan; return False if its present state forbids that."""
+    before = [
+        state.value
+        for state, following in PLAN_TRANSITIONS.items()
+        if change.state in following
+    ]
+    values: dict[str, object] = {
+        "state": change.state.value,
+        "changed_at": change.at,
+        "detail": change.detail,
+    }
+    if change.approval is not None:
+        values["approval"] = _approval_text(change.approval)
+    statement = (
+        update(PLANS)
+        .where(PLANS.c.id == name, PLANS.c.state.in_(before))
+        .values(values)
+    )
+    return connection.execute(statement).rowcount == 1
+
+
+def record_action(connection: Connection, action: OperatorAction) -> None:
+    """Record *action* in the transaction of *connection*."""
+    row = {
+        "at": action.at,
+        "user": action.user,
+        "command": action.command,
+        "arguments": value_as_text(action.arguments),
+    }
+    connection.execute(insert(OPERATOR_ACTIONS).values(row))
 
 
 def _to_row(plan: PlanRecord) -> dict[str, object]:

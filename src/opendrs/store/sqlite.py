@@ -27,6 +27,7 @@ from opendrs.store.lease import (
 )
 from opendrs.store.upgrade import is_blank, is_current, upgrade_schema
 
+LOCK_TIMEOUT = 30.0  # seconds: to record a cycle of a large cluster takes some
 _IN_MEMORY = ":memory:"
 
 
@@ -202,7 +203,11 @@ def _address(path: Path) -> str:
 def _connect(address: str) -> sqlite3.Connection:
     """Return a connection without implicit transactions, for several threads."""
     return sqlite3.connect(
-        address, uri=True, isolation_level=None, check_same_thread=False
+        address,
+        timeout=LOCK_TIMEOUT,
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
     )
 
 

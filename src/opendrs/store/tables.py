@@ -175,7 +175,6 @@ PLANS = Table(
     Column("changed_at", UtcTime, nullable=False),
     Column("detail", Text, nullable=False),
     Column("approval", Text),
-    UniqueConstraint("run", name="plan_of_run"),
     Index("plans_by_state", "state"),
     Index("plans_by_time", "created_at"),
 )

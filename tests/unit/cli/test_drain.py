@@ -17,10 +17,12 @@ from opendrs.cli.platforms import PLATFORMS
 from opendrs.config.platform_kinds import PlatformKind
 from opendrs.controller import SystemClock
 from opendrs.model import GIB, GuestId, GuestState, Snapshot
+from opendrs.ports import PlanApproval, PlanChange, PlanRecord, PlanState
 from opendrs.simulation import SimulatedPlatform, datacenter
-from opendrs.store import SqliteStore
-from support.builders import cluster
+from opendrs.store import DatabasePlanStore, SqliteStore
+from support.builders import NOON, cluster
 from support.howto_pages import HowToPage
+from support.simulated_cluster import migration, step
 from support.terminal import CommandResult, RunOpendrs
 
 
@@ -144,6 +146,66 @@ def test_undrain_leaves_guests_where_they_are(lab: Lab) -> None:
 
     assert lab.run("undrain", "n1").status == 0
     assert lab.on("n1") == ["backup"]
+
+
+def add_plan(store: SqliteStore, name: str, source: str, *states: PlanState) -> None:
+    """Add a plan that drains *source*, in the last of *states*."""
+    steps = (step("1", migration("a", source, "n3")),)
+    approval = PlanApproval(user="ada", at=NOON, steps=(steps[0].id,), digest="d")
+    first, *others = states
+    plan = PlanRecord(
+        id=name,
+        run=f"run {name}",
+        created_at=NOON,
+        lifetime=3600.0,
+        policy="drain",
+        reason="drains-nodes",
+        reason_detail="",
+        steps=steps,
+        groups=(),
+        digest="d",
+        snapshot="s",
+        state=first,
+        changed_at=NOON,
+        approval=approval,
+    )
+    plans = DatabasePlanStore(store)
+    assert plans.add(plan)
+    for state in others:
+        assert plans.change(name, PlanChange(state=state, at=NOON))
+
+
+def test_undrain_ends_the_plans_that_drain_the_node(lab: Lab, tmp_path: Path) -> None:
+    lab.run("drain", "n1", "--yes")
+    with SqliteStore(tmp_path / "record.sqlite") as store:
+        add_plan(store, "waiting", "n1", PlanState.PROPOSED)
+        add_plan(store, "approved", "n1", PlanState.APPROVED)
+        add_plan(store, "running", "n1", PlanState.APPROVED, PlanState.RUNNING)
+        add_plan(store, "other", "n2", PlanState.APPROVED)
+
+    assert lab.run("undrain", "n1").status == 0
+
+    with SqliteStore(tmp_path / "record.sqlite") as store:
+        states = {plan.id: plan.state for plan in DatabasePlanStore(store).plans()}
+    assert states == {
+        "waiting": PlanState.SUPERSEDED,
+        "approved": PlanState.SUPERSEDED,
+        "running": PlanState.CANCELLED,
+        "other": PlanState.APPROVED,
+    }
+
+
+def test_mode_of_a_controller_prevents_the_return_and_undrain_says_so(
+    lab: Lab, tmp_path: Path
+) -> None:
+    lab.run("drain", "n1", "--yes")
+
+    with SqliteStore(tmp_path / "record.sqlite"):  # as a controller
+        result = lab.run("undrain", "n1", "--bring-back", "--format", "json")
+
+    assert result.status == 1
+    assert "mode observe" in json.loads(result.out)["blocked"]
+    assert "mode observe" in result.err
 
 
 def test_second_drain_continues_the_first(lab: Lab) -> None:

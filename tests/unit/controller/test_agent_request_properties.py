@@ -171,10 +171,12 @@ class AgentRequestMachine(RuleBasedStateMachine):
         """Let the process die once it has decided, and a new one take over."""
         self.agent_cluster.request_batch.reconcile()
         seen = self.agent_cluster.simulation.simulated_platform.observe()
-        evaluation = self.agent_cluster.request_batch.evaluate(seen)
+        evaluation = next(self.agent_cluster.request_batch.evaluations(seen))
         if begun:
             self.agent_cluster.request_batch.record_decision(
-                seen, evaluation.decision, f"dead {len(self.seen)}"
+                evaluation.decision,
+                f"dead {len(self.seen)}",
+                evaluation.decision.plan.steps,
             )
         self.agent_cluster.restart()
 

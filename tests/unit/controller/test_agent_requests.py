@@ -407,13 +407,13 @@ def test_stopped_request_is_evaluated_by_next_controller(
     for name in ("h2", "h3"):
         agent_cluster.submit(name)
     request_id = agent_cluster.submit("h1", OVER, ["vm1"])
-    answer = agent_cluster.request_batch.evaluate
+    answer = agent_cluster.request_batch.evaluations
 
     def stopped(snapshot: Snapshot):  # type: ignore[no-untyped-def]  # noqa: ANN202
         agent_cluster.simulation.cancellation.cancel()
         return answer(snapshot)
 
-    agent_cluster.request_batch.evaluate = stopped  # type: ignore[method-assign]
+    agent_cluster.request_batch.evaluations = stopped  # type: ignore[method-assign]
     agent_cluster.run_cycle()
     assert agent_cluster.get_status(request_id).state is RequestState.QUEUED
 
@@ -432,8 +432,10 @@ def test_evaluating_request_is_queued_after_restart(
     for name in ("h2", "h3"):
         agent_cluster.submit(name)
     request_id = agent_cluster.submit("h1", OVER, ["vm1"])
-    agent_cluster.request_batch.evaluate(
-        agent_cluster.simulation.simulated_platform.observe()
+    next(
+        agent_cluster.request_batch.evaluations(
+            agent_cluster.simulation.simulated_platform.observe()
+        )
     )  # and the process dies
     assert agent_cluster.get_status(request_id).state is RequestState.EVALUATING
 
@@ -450,8 +452,10 @@ def test_evaluating_request_is_superseded_after_restart(
     for name in ("h2", "h3"):
         agent_cluster.submit(name)
     first = agent_cluster.submit("h1", OVER, ["vm1"])
-    agent_cluster.request_batch.evaluate(
-        agent_cluster.simulation.simulated_platform.observe()
+    next(
+        agent_cluster.request_batch.evaluations(
+            agent_cluster.simulation.simulated_platform.observe()
+        )
     )  # and the process dies
     agent_cluster.restart()
     second = agent_cluster.submit("h1", OVER, ["vm2"])
@@ -469,9 +473,8 @@ def test_unstarted_steps_are_reported_as_skipped(agent_cluster: AgentCluster) ->
         agent_cluster.submit(name)
     request_id = agent_cluster.submit("h1", OVER, ["vm1"])
     seen = agent_cluster.simulation.simulated_platform.observe()
-    agent_cluster.request_batch.record_decision(
-        seen, agent_cluster.request_batch.evaluate(seen).decision, "run"
-    )
+    decision = next(agent_cluster.request_batch.evaluations(seen)).decision
+    agent_cluster.request_batch.record_decision(decision, "run", decision.plan.steps)
     assert (
         agent_cluster.get_status(request_id).steps[0].outcome is None
     )  # and the process dies
@@ -488,8 +491,10 @@ def test_unstarted_steps_are_reported_as_skipped(agent_cluster: AgentCluster) ->
 
 def logged(agent_cluster: AgentCluster) -> dict[str, dict[str, list[float]]]:
     """Return what is decided by: the histories of guests, and those of nodes."""
-    memory = agent_cluster.request_batch.evaluate(
-        agent_cluster.simulation.simulated_platform.observe()
+    memory = next(
+        agent_cluster.request_batch.evaluations(
+            agent_cluster.simulation.simulated_platform.observe()
+        )
     ).memory
     return {"guests": memory["guests"], "nodes": memory["nodes"]}
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from opendrs.config.controller_settings import ControllerSettings, Mode
 from opendrs.controller import execute
-from opendrs.controller.approvals import PlanApprovals
-from opendrs.controller.cycle import PolicyDecisionSource
-from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
-from opendrs.controller.modes import MODE_KEY, ModeChange
+from opendrs.controller.events import LogEventCode
 from opendrs.controller.plan_records import plan_id
 from opendrs.controller.protection import BREAKER_KEY
-from opendrs.model import Action, Snapshot, StepId, time_as_text
-from opendrs.policies import AutoRebalance, Balance, Policy
+from opendrs.model import Action, time_as_text
+from opendrs.policies import AutoRebalance
 from opendrs.ports import (
     Outcome,
     PlanApproval,
@@ -28,97 +24,13 @@ from opendrs.ports import (
     StepRecord,
     TaskId,
 )
-from opendrs.store import DatabasePlanStore, SqliteStore
-from support.builders import NOON, cluster
-from support.simulated_cluster import SHORT_LIMITS, SimulatedCluster, migration, step
+from opendrs.store import SqliteStore
+from support.advised_controller import LOPSIDED, AdvisedController
+from support.builders import NOON
+from support.simulated_cluster import SHORT_LIMITS, migration, step
 
-LOPSIDED = cluster(
-    nodes={"a": 0.8, "b": 0.0},
-    guests={"one": ("a", 0.2), "two": ("a", 0.2), "three": ("a", 0.2)},
-)
-BALANCE = Balance(limits=SHORT_LIMITS)
 HOUR = 3600.0
 BREAKER_ENTRY = {"opened_at": time_as_text(NOON), "detail": "3 failed steps"}
-
-
-class AdvisedController:
-    """A controller, and the decisions of an operator about its plans."""
-
-    def __init__(
-        self,
-        store: SqliteStore,
-        origin: Snapshot = LOPSIDED,
-        policy: Policy[Any] = BALANCE,
-        **settings: Any,  # noqa: ANN401 - those of the controller
-    ) -> None:
-        self.simulation = SimulatedCluster(origin)
-        self.simulation.store = self.store = store
-        self.plans = DatabasePlanStore(store)
-        self.settings = ControllerSettings(**settings)
-        self.policy = policy
-        self.alive: Callable[[], None] = lambda: None
-        self.restart()
-
-    def restart(self) -> None:
-        """Let a new process take over: all that is left is the store."""
-        simulation = self.simulation
-        self.approvals = PlanApprovals(
-            self.plans,
-            self.store,
-            simulation.clock,
-            self.settings,
-            simulation.cancellation,
-            platform="lab",
-        )
-        self.controller = Controller(
-            LoopSettings(
-                interval=300,
-                batch_window=10,
-                observe=simulation.simulated_platform.observe,
-                require_alive=self._require_alive,
-            ),
-            simulation.context(),
-            PolicyDecisionSource(self.policy, self.store),
-            WakeupEvent(),
-            self.approvals,
-        )
-
-    def _require_alive(self) -> None:
-        self.alive()
-
-    def cycle(self) -> int:
-        """Run a cycle; return the number of steps that it started."""
-        before = sum(self.simulation.simulated_platform.starts.values())
-        self.controller.run_once()
-        return sum(self.simulation.simulated_platform.starts.values()) - before
-
-    def states(self) -> list[str]:
-        return [plan.state.value for plan in self.plans.plans()]
-
-    def last(self) -> PlanRecord:
-        return self.plans.plans()[-1]
-
-    def approve(self, plan: PlanRecord, *steps: str, digest: str = "") -> None:
-        now = self.simulation.clock.now()
-        approval = PlanApproval(
-            user="ada",
-            at=now,
-            steps=tuple(map(StepId, steps)) or tuple(each.id for each in plan.steps),
-            digest=digest or plan.digest,
-        )
-        self.decide(plan, PlanState.APPROVED, approval)
-
-    def decide(
-        self, plan: PlanRecord, state: PlanState, approval: PlanApproval | None = None
-    ) -> None:
-        now = self.simulation.clock.now()
-        assert self.plans.change(
-            plan.id, PlanChange(state=state, at=now, approval=approval)
-        )
-
-    def set_mode(self, mode: Mode) -> None:
-        entry = ModeChange(mode=mode, user="ada", at=NOON).entry()
-        self.store.save(MODE_KEY, entry)
 
 
 @pytest.fixture
@@ -301,6 +213,88 @@ def test_guest_that_needs_approval_does_not_block_the_others(
     assert started == len(moved) - 1
     assert advised.simulation.node_of(moved[0]) == "a"
     assert "done" in advised.states()
+
+
+def test_automatic_supersedes_the_proposal_with_the_same_steps(
+    store: SqliteStore,
+) -> None:
+    advised = AdvisedController(store, mode=Mode.ADVISE)
+    advised.cycle()
+    advised.simulation.clock.sleep(60)
+    advised.set_mode(Mode.AUTOMATIC)
+
+    assert advised.cycle() == 2
+
+    assert advised.states() == ["superseded", "done"]
+
+
+def test_steps_that_wait_for_approval_are_proposed_beside_those_that_start(
+    store: SqliteStore,
+) -> None:
+    advised = AdvisedController(store, mode=Mode.AUTOMATIC, advise_guests=("one",))
+
+    assert advised.cycle() == 1
+
+    started, proposed = sorted(advised.plans.plans(), key=lambda plan: plan.state)
+    assert [each.action.guest for each in proposed.steps] == ["one"]  # type: ignore[union-attr]
+    assert (started.state, proposed.state) == (PlanState.DONE, PlanState.PROPOSED)
+    assert proposed.steps[0].depends_on == ()
+    advised.simulation.clock.sleep(60)
+    advised.cycle()
+    assert advised.plans.plan(proposed.id) == proposed  # with other ids of its steps
+    advised.approve(proposed)
+    assert advised.cycle() == 1
+    assert advised.simulation.node_of("one") == "b"
+
+
+def test_declined_steps_are_not_proposed_again_beside_those_that_start(
+    store: SqliteStore,
+) -> None:
+    advised = AdvisedController(store, mode=Mode.AUTOMATIC, advise_guests=("one",))
+    advised.cycle()
+    (proposed,) = advised.plans.plans([PlanState.PROPOSED])
+    advised.decide(proposed, PlanState.REJECTED)
+
+    advised.cycle()
+
+    assert advised.plans.plans([PlanState.PROPOSED]) == ()
+
+
+def test_automatic_plan_of_a_killed_controller_is_not_started_later(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    advised = AdvisedController(store, mode=Mode.AUTOMATIC)
+    change = advised.plans.change
+
+    def killed(*_: object) -> bool:
+        raise KeyboardInterrupt  # between approved and running
+
+    monkeypatch.setattr(advised.plans, "change", killed)
+    with pytest.raises(KeyboardInterrupt):
+        advised.cycle()
+    monkeypatch.setattr(advised.plans, "change", change)
+    assert advised.states() == ["approved"]
+    advised.simulation.clock.sleep(HOUR / 2)
+    advised.restart()
+
+    assert advised.approvals.next_approved() is None
+    assert advised.states() == ["failed"]
+    assert advised.cycle() == 2
+
+
+def test_mode_of_a_new_configuration_is_logged(
+    store: SqliteStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    advised = AdvisedController(store, mode=Mode.OBSERVE)
+    advised.cycle()
+
+    changed = advised.approvals.with_settings(ControllerSettings(mode=Mode.ADVISE))
+    advised.restart(changed)
+    advised.cycle()
+
+    events = [getattr(record, "event", "") for record in caplog.records]
+    assert events.count(LogEventCode.MODE_CHANGED) == 1
 
 
 def test_plans_wait_for_approval_while_the_breaker_is_open(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from opendrs.controller import enrich_snapshot, evaluate
+from opendrs.controller import enrich_snapshot, evaluations
 from opendrs.errors import StoreError
 from opendrs.model import DEFAULT_LIMITS, GuestId, Limits, Snapshot
 from opendrs.policies import (
@@ -74,7 +74,7 @@ def test_decision_contains_no_guest_in_cooldown() -> None:
     store.write(moved(seconds_ago=20))
     snapshot = enrich_snapshot(LOPSIDED, Balance(), store)
 
-    decision = evaluate(snapshot, Balance(), store).decision
+    decision = next(evaluations(snapshot, Balance(), store)).decision
 
     assert decision.reason is DecisionReason.NO_CANDIDATE
     assert any("600 s" in note for note in decision.notes)
@@ -83,7 +83,9 @@ def test_decision_contains_no_guest_in_cooldown() -> None:
 def test_each_evaluation_advances_policy_memory() -> None:
     store, policy = MemoryStore(), AutoRebalance(hold=3)
 
-    reasons = [evaluate(LOPSIDED, policy, store).decision.reason for _ in range(4)]
+    reasons = [
+        next(evaluations(LOPSIDED, policy, store)).decision.reason for _ in range(4)
+    ]
 
     assert reasons == [
         DecisionReason.HOLD_NOT_REACHED,
@@ -114,7 +116,7 @@ def test_memory_of_wrong_type_raises_store_error(
     store.save(f"memory of {policy.name}", saved)
 
     with pytest.raises(StoreError) as raised:
-        evaluate(LOPSIDED, policy, store)
+        next(evaluations(LOPSIDED, policy, store))
 
     assert str(raised.value).startswith(
         f'store: entry "memory of {policy.name}" does not fit the policy: {diagnostic}'
@@ -140,15 +142,15 @@ def test_memory_without_type_is_not_checked() -> None:
     store = MemoryStore()
     store.save("memory of foreign", {"memory": ["anything"]})
 
-    assert evaluate(LOPSIDED, Foreign(), store).decision.memory == ["anything"]
+    assert next(evaluations(LOPSIDED, Foreign(), store)).decision.memory == ["anything"]
 
 
 def test_memory_of_every_policy_is_saved_and_loaded() -> None:
     for kind in BUILT_IN_POLICIES.values():
         store, policy = MemoryStore(), kind()
-        first = evaluate(LOPSIDED, policy, store)
+        first = next(evaluations(LOPSIDED, policy, store))
 
-        second = evaluate(LOPSIDED, policy, store)
+        second = next(evaluations(LOPSIDED, policy, store))
 
         assert first.memory == policy.initial_memory()
         assert second.memory == json.loads(json.dumps(first.decision.memory))

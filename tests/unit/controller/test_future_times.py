@@ -7,19 +7,32 @@ from datetime import timedelta
 
 import pytest
 
-from opendrs.controller import enrich_snapshot
+from opendrs.controller import correct_times, enrich_snapshot
 from opendrs.controller.consent import ConsentApproval
-from opendrs.controller.cycle import PolicyDecisionSource, evaluate
+from opendrs.controller.cycle import (
+    DecisionSource,
+    PolicyDecisionSource,
+    evaluations,
+)
+from opendrs.controller.drained_nodes import DrainedNode, GuestReturn, guest_returns
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
+from opendrs.controller.maintenance import MaintenanceDecisionSource
+from opendrs.controller.modes import PAUSE_KEY, Pause, current_pause
+from opendrs.controller.protection import BREAKER_KEY, RESET_KEY, CircuitBreaker
+from opendrs.controller.reservations import Reservation
 from opendrs.guard import RejectionReason, check
 from opendrs.model import (
+    GIB,
     GuestId,
     NodeId,
     NodeState,
     PowerOff,
     PowerOn,
+    Protection,
+    Resources,
     Snapshot,
     StepId,
+    time_as_text,
 )
 from opendrs.policies import Balance, Policy
 from opendrs.policies.pressure import PressureRelief
@@ -48,7 +61,9 @@ def sample_cluster() -> Snapshot:
 
 
 def controller(
-    simulation: SimulatedCluster, policy: Policy[None] | None = None
+    simulation: SimulatedCluster,
+    policy: Policy[None] | None = None,
+    source: DecisionSource | None = None,
 ) -> Controller:
     settings = LoopSettings(
         interval=300,
@@ -62,7 +77,7 @@ def controller(
     return Controller(
         settings,
         simulation.context(),
-        PolicyDecisionSource(chosen, simulation.store),
+        source or PolicyDecisionSource(chosen, simulation.store),
         WakeupEvent(),
         ConsentApproval(lambda _: True),
     )
@@ -160,10 +175,12 @@ def test_future_failed_power_on_delays_retry() -> None:
 
 def test_future_observation_of_powered_off_node_is_offline() -> None:
     store = MemoryStore()
-    evaluate(
-        replace(sample_cluster(), taken_at=NOON + timedelta(days=30)),
-        Balance(threshold=1.0, limits=COOL),
-        store,
+    next(
+        evaluations(
+            replace(sample_cluster(), taken_at=NOON + timedelta(days=30)),
+            Balance(threshold=1.0, limits=COOL),
+            store,
+        )
     )
     store.write(
         StepRecord(
@@ -228,3 +245,104 @@ def test_pressure_remigration_delay_starts_now() -> None:
     kept = policy.decide(sample_cluster(), memory).memory  # type: ignore[arg-type]
 
     assert kept["last_migrated_at"] == kept["checked_at"] == NOON.isoformat()
+
+
+def test_future_reset_of_the_breaker_counts_later_failures() -> None:
+    simulation = SimulatedCluster(sample_cluster())
+    store, now = simulation.store, simulation.clock.now()
+    store.save(RESET_KEY, {"at": time_as_text(now + timedelta(hours=5))})
+    breaker = CircuitBreaker(store, Protection(max_failures=1), SHORT_LIMITS, "lab")
+
+    controller(simulation).run_once()
+    simulation.clock.sleep(60)
+    failed_at = simulation.clock.now()
+    store.write(
+        StepRecord(
+            run="run",
+            step=StepId("1"),
+            action=migration("vm1", "a", "b"),
+            intended_at=failed_at,
+            ended_at=failed_at,
+            outcome=Outcome.FAILED,
+        )
+    )
+
+    assert breaker.update(failed_at) is not None
+    assert breaker.opened_at == failed_at
+
+
+def test_future_opening_of_the_breaker_is_not_in_the_future() -> None:
+    simulation = SimulatedCluster(sample_cluster())
+    store, now = simulation.store, simulation.clock.now()
+    opened_at = time_as_text(now + timedelta(hours=5))
+    store.save(BREAKER_KEY, {"opened_at": opened_at, "detail": "3 failed steps"})
+
+    controller(simulation).run_once()
+
+    assert store.load(BREAKER_KEY) == {
+        "opened_at": time_as_text(now),
+        "detail": "3 failed steps",
+    }
+
+
+def test_guests_return_once_after_a_clock_that_was_ahead() -> None:
+    simulation = SimulatedCluster(cluster({"a": 0.0, "b": 0.4}, {"vm1": ("b", 0.1)}))
+    store, ahead = simulation.store, simulation.clock.now() + timedelta(hours=5)
+    store.write(
+        StepRecord(
+            run="drain",
+            step=StepId("1"),
+            action=migration("vm1", "a", "b"),
+            intended_at=ahead + timedelta(minutes=1),
+            ended_at=ahead + timedelta(minutes=2),
+            outcome=Outcome.DONE,
+        )
+    )
+    requested_at = ahead + timedelta(minutes=3)
+    request = GuestReturn(node=A, since=ahead, requested_at=requested_at)
+    store.save(request.key, request.entry)
+    policy = Balance(threshold=1.0, limits=SHORT_LIMITS)
+    source = MaintenanceDecisionSource(
+        PolicyDecisionSource(policy, store), policy, store
+    )
+    cycles = controller(simulation, policy, source)
+
+    started = [len(cycles.run_once().records) for _ in range(3)]
+
+    assert started == [1, 0, 0]
+    assert simulation.node_of("vm1") == "a"
+    (left,) = guest_returns(store)
+    assert left.finished
+
+
+def test_pause_keeps_its_duration_when_the_clock_is_set_back() -> None:
+    simulation = SimulatedCluster(sample_cluster())
+    now, hour = simulation.clock.now(), timedelta(hours=1)
+    ahead = now + timedelta(days=30)
+    pause = Pause(until=ahead + hour, because="storage", user="ada", at=ahead)
+    simulation.store.save(PAUSE_KEY, pause.entry())
+
+    controller(simulation).run_once()
+
+    entries = simulation.store.load_all("operator/")
+    assert current_pause(entries, now) == replace(pause, until=now + hour, at=now)
+    assert current_pause(entries, now + hour) is None
+
+
+def test_times_of_operators_that_have_passed_stay() -> None:
+    simulation = SimulatedCluster(sample_cluster())
+    now = simulation.clock.now()
+    drained = DrainedNode(node=A, since=now - timedelta(hours=1), user="ada")
+    reservation = Reservation(
+        name="web",
+        limit=Resources(1.0, GIB),
+        nodes=(B,),
+        until=now + timedelta(hours=1),
+    )
+    simulation.store.save(drained.key, drained.entry)
+    simulation.store.save(reservation.key, reservation.document())
+
+    correct_times(simulation.store, now)
+
+    assert simulation.store.load(drained.key) == drained.entry
+    assert simulation.store.load(reservation.key) == reservation.document()

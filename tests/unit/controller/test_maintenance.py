@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -125,23 +125,49 @@ def test_further_cycle_is_requested_once_for_the_same_plan() -> None:
     drained = with_drained_nodes(snapshot, store)
 
     for _ in range(3):
-        evaluation = source.evaluate(drained)
-        source.record_decision(drained, evaluation.decision, "run")
+        evaluation = next(source.evaluations(drained))
+        source.record_decision(evaluation.decision, "run", ())
 
     assert evaluation.policy is not None
     assert evaluation.policy.name == "drain"
     assert requested == [1]
-    assert source.evaluate(snapshot).policy is None  # the policy itself decides
+    assert (
+        next(source.evaluations(snapshot)).policy is None
+    )  # the policy itself decides
 
 
 def test_return_without_a_guest_is_finished() -> None:
     store = store_with(RETURN)
     source = MaintenanceDecisionSource(None, Balance(), store)
 
-    source.evaluate(cluster({"n1": 0.1, "n2": 0.1}, {"a": ("n2", 0.1)}))
+    next(source.evaluations(cluster({"n1": 0.1, "n2": 0.1}, {"a": ("n2", 0.1)})))
 
     (request,) = guest_returns(store)
     assert request.finished
+
+
+@pytest.mark.parametrize("newer", [None, RETURN.requested_at + timedelta(hours=1)])
+def test_request_that_an_operator_changes_meanwhile_is_not_finished(
+    newer: datetime | None,
+) -> None:
+    class BusyStore(MemoryStore):
+        """An operator changes the return while a cycle decides about it."""
+
+        def recent(self, since: datetime) -> tuple[StepRecord, ...]:
+            if newer is None:
+                self._values.pop(RETURN.key)  # the node is drained again
+            else:
+                self.save(RETURN.key, replace(RETURN, requested_at=newer).entry)
+            return super().recent(since)
+
+    store = BusyStore()
+    store.save(RETURN.key, RETURN.entry)
+    source = MaintenanceDecisionSource(None, Balance(), store)
+
+    next(source.evaluations(cluster({"n1": 0.1, "n2": 0.1}, {"a": ("n2", 0.1)})))
+
+    left = [] if newer is None else [replace(RETURN, requested_at=newer)]
+    assert list(guest_returns(store)) == left
 
 
 def test_nothing_is_reserved_on_a_drained_node() -> None:

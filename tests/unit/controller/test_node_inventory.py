@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from opendrs.controller import enrich_snapshot, evaluate
+from opendrs.controller import enrich_snapshot, evaluations
 from opendrs.controller.node_inventory import fill_known_nodes, record_nodes
 from opendrs.errors import StoreError
 from opendrs.model import (
@@ -196,7 +196,7 @@ def test_damaged_inventory_raises_store_error(
 
 def test_each_evaluation_updates_inventory() -> None:
     store = MemoryStore()
-    evaluate(BOTH, Balance(), store)
+    next(evaluations(BOTH, Balance(), store))
 
     found = enrich_snapshot(with_b(NodeState.OFFLINE), Balance(), store)
 

@@ -12,7 +12,7 @@ from opendrs.controller import (
     ExecutionContext,
     NullObserver,
     enrich_snapshot,
-    evaluate,
+    evaluations,
     execute,
 )
 from opendrs.controller.power_failures import exclude_failed_power_nodes
@@ -197,7 +197,7 @@ def test_other_node_is_powered_on_after_failure(store: Store) -> None:
     powered_on = []
     for cycle in range(2):
         snapshot = enrich_snapshot(platform.observe(), policy, store)
-        plan = evaluate(snapshot, policy, store).decision.plan
+        plan = next(evaluations(snapshot, policy, store)).decision.plan
         report = execute(plan, means, run=f"{cycle}")
         powered_on += [
             (record.action.node, record.outcome)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from typing import ClassVar
 
 import pytest
 
@@ -15,8 +17,8 @@ from opendrs.controller import (
     execute,
     run_cycle,
 )
-from opendrs.controller.consent import ConsentApproval
-from opendrs.controller.cycle import PolicyDecisionSource
+from opendrs.controller.consent import ApprovedPlan, ConsentApproval
+from opendrs.controller.cycle import Evaluation, PolicyDecisionSource
 from opendrs.controller.event_log import CycleLogger
 from opendrs.controller.protection import BREAKER_KEY
 from opendrs.controller.reservations import Reservation
@@ -29,8 +31,9 @@ from opendrs.model import (
     Plan,
     Protection,
     Resources,
+    Snapshot,
 )
-from opendrs.policies import Balance
+from opendrs.policies import Balance, Decision, DecisionReason, guests_on
 from opendrs.ports import Outcome, StepRecord
 from opendrs.simulation import SimulatedClock, SimulatedPlatform
 from opendrs.store import MemoryStore
@@ -68,6 +71,51 @@ def test_cycle_limit_counts_one_plan() -> None:
     protection = Protection(max_migrations_per_cycle=3)
 
     assert executed(four_guests(), protection) == [DONE, DONE, DONE, REJECTED]
+
+
+def test_cycle_limit_counts_all_plans_of_a_cycle() -> None:
+    simulation = four_guests()
+    context = replace(
+        simulation.context(), protection=Protection(max_migrations_per_cycle=3)
+    )
+    policy = Balance(limits=simulation.limits)
+
+    class OneApproved(ConsentApproval):
+        """Approval with a plan of an earlier cycle."""
+
+        plans: ClassVar = [Plan(tuple(STEPS[:2]))]
+
+        def next_approved(self) -> ApprovedPlan | None:
+            if not self.plans:
+                return None
+            plan = self.plans.pop()
+            return ApprovedPlan(run="approved", plan=plan, policy="balance", reason="")
+
+    cycle = CycleContext(
+        command="run",
+        execution=context,
+        observe=simulation.simulated_platform.observe,
+        decision_source=FixedDecisions(policy, simulation.store),
+        approval=OneApproved(lambda _: True),
+        observer=CycleLogger(NullObserver()),
+    )
+
+    first, second = run_cycle(cycle), run_cycle(cycle)
+
+    assert outcomes(first.approved[0][1]) == [DONE, DONE]
+    assert first.report is not None
+    assert outcomes(first.report) == [DONE, REJECTED]
+    assert second.report is not None
+    assert outcomes(second.report) == [DONE]
+
+
+class FixedDecisions(PolicyDecisionSource):
+    """Decisions to migrate the third and the fourth guest, if they are on a."""
+
+    def evaluations(self, snapshot: Snapshot) -> Iterator[Evaluation[None]]:
+        on_a = guests_on(snapshot, {NodeId("a")})
+        plan = Plan(tuple(each for each in STEPS[2:] if each.action.guest in on_a))  # type: ignore[union-attr]
+        yield Evaluation(None, Decision(DecisionReason.IMPROVES_BALANCE, None, plan))
 
 
 def test_breaker_stops_the_rest_of_a_plan() -> None:

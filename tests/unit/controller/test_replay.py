@@ -11,7 +11,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from opendrs.config.policy_loading import build_policy
-from opendrs.controller import evaluate, replay
+from opendrs.controller import evaluations, replay
 from opendrs.controller.cycle import PolicyDecisionSource
 from opendrs.controller.serialization import cycle_record
 from opendrs.errors import StoreError
@@ -35,7 +35,7 @@ def recorded(
 ) -> CycleRecord:
     """Return the record of one cycle, as a store returns it."""
     kept = store or MemoryStore()
-    evaluation = PolicyDecisionSource(policy, kept).evaluate(snapshot)
+    evaluation = next(PolicyDecisionSource(policy, kept).evaluations(snapshot))
     kept.record_cycle(
         cycle_record(
             "run",
@@ -153,6 +153,6 @@ def test_record_that_cannot_be_replayed_raises_store_error(
 def test_evaluation_does_not_change_the_record() -> None:
     store, policy = MemoryStore(), build_policy("auto-rebalance")
     first = recorded(policy, IMBALANCED, store)
-    evaluate(IMBALANCED, policy, store)
+    next(evaluations(IMBALANCED, policy, store))
 
     assert replay(first).is_same

@@ -99,6 +99,21 @@ def test_running_steps_feed_the_watchdog(manager: ServiceManager) -> None:
     assert 2 <= feeding <= simulation.elapsed / STEP_INTERVAL + 2
 
 
+def test_unreachable_platform_during_a_plan_feeds_the_watchdog(
+    manager: ServiceManager,
+) -> None:
+    simulation, setup = controller_of(manager)
+    platform, outage = simulation.simulated_platform, 50.0  # the timeout is 60 s
+    platform.schedule_fault(2.0, platform.disconnect)
+    platform.schedule_fault(outage, platform.reconnect)
+    manager.messages()
+
+    setup.controller.run_once()
+
+    assert simulation.elapsed > outage
+    assert feeds(manager.messages()) >= outage / STEP_INTERVAL
+
+
 def test_waiting_loop_does_not_feed_the_watchdog(manager: ServiceManager) -> None:
     _, setup = controller_of(manager)
     manager.messages()

@@ -540,3 +540,10 @@ def test_user_without_permission_gets_store_error() -> None:
 
         with unprivileged(), pytest.raises(StoreError, match="Permission denied"):
             SqliteStore(path, Access.READ).__enter__()
+
+
+def test_writer_waits_for_others(path: Path) -> None:
+    with SqliteStore(path) as store, store.reading() as connection:
+        milliseconds = connection.exec_driver_sql("PRAGMA busy_timeout").scalar()
+
+    assert milliseconds == 30_000
