@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from opendrs.config.controller_settings import MAX_INTERVAL, Mode
+from opendrs.config.diagnostics import suggestion
 from opendrs.errors import InvalidSettingError
 from opendrs.escapes import repr_value
 from opendrs.model import Seconds
@@ -98,7 +99,7 @@ def _problem(name: str, parse: Callable[[str], object], text: str) -> Iterator[s
     try:
         parse(text)
     except ValueError as error:
-        yield f"{name}: {error}, got {repr_value(text)}"
+        yield f"{name}: {repr_value(text)}: {error}"
 
 
 def parse_window(text: str) -> Window:
@@ -188,5 +189,12 @@ def load_time_zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        expected = "expected a name of the IANA database, such as Europe/Berlin"
-        raise ValueError(expected) from None
+        known = available_timezones()
+        if not known:
+            raise ValueError(
+                "expected UTC, because this machine has no time zone database (tzdata)"
+            ) from None
+        raise ValueError(
+            "expected a name of the IANA database, such as Europe/Berlin"
+            f"{suggestion(name, known)}"
+        ) from None

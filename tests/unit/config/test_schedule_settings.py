@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date
 from pathlib import Path
 
 import pytest
 
 from opendrs.cli.platforms import PLATFORMS
+from opendrs.config import schedule_settings
 from opendrs.config.controller_settings import Mode
 from opendrs.config.parsing import parse
 from opendrs.config.schedule_settings import (
     ScheduleSettings,
     Window,
+    load_time_zone,
     parse_dates,
     parse_window,
 )
@@ -74,6 +76,21 @@ def test_window_has_days_and_minutes(
 def test_window_with_another_form_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="expected"):
         parse_window(text)
+
+
+def test_unknown_time_zone_suggests_a_known_one() -> None:
+    with pytest.raises(ValueError, match="did you mean Europe/Berlin"):
+        load_time_zone("Europe/Berlim")
+
+
+def test_machine_without_time_zones_has_only_utc(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(schedule_settings, "available_timezones", set)
+
+    with pytest.raises(ValueError, match="tzdata"):
+        load_time_zone("Europe/Absent")
+    assert load_time_zone("UTC") is UTC
 
 
 def test_dates_include_the_first_and_the_last() -> None:

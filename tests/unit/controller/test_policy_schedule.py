@@ -446,6 +446,15 @@ def test_cycle_of_an_entry_is_replayed(store: SqliteStore) -> None:
     assert found.is_same
 
 
+def test_single_cycle_is_that_of_the_first_due_entry(store: SqliteStore) -> None:
+    """As with `run --once`, each in a process of its own."""
+    for _ in range(3):
+        setup = ScheduledController(store, REPAIR, DAYTIME)
+        setup.controller.run_once()
+
+    assert [entry for _, entry, _ in setup.cycles()] == ["repair", "day", ""]
+
+
 def test_damaged_start_of_a_cycle_is_a_store_error(store: SqliteStore) -> None:
     store.save("schedule/day", {"started_at": "yesterday"})
 
