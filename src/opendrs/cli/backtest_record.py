@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,17 +21,21 @@ from opendrs.config import (
 from opendrs.config.plausibility import find_impossible
 from opendrs.config.settings import Settings
 from opendrs.config.snapshot_reading import snapshot_from
+from opendrs.controller.reservations import without_reserved_guests
 from opendrs.errors import (
     ConfigurationError,
     DiagnosticCode,
     InvalidFileError,
     StoreError,
 )
-from opendrs.model import Snapshot
+from opendrs.model import NodeState, Snapshot
 from opendrs.platforms.snapshot_file import SnapshotFileSettings
+from opendrs.ports import OperatorAction
 from opendrs.rules.undo import ORIGIN as UNDO_ORIGIN
 from opendrs.simulation.backtest import LoadRecord
-from opendrs.store import History
+from opendrs.store import History, OperatorStore
+
+_DRAINS = ("drain", "undrain")  # commands that are recorded with their node
 
 
 def load_record(name: str, settings: Settings, since: float | None) -> LoadRecord:
@@ -89,14 +94,14 @@ def _snapshots_of_cycles(
 ) -> Iterator[Snapshot]:
     """Yield the snapshots of the recorded cycles of the platform *name*.
 
-    They are without the rules that protect the cluster from undoing what was done.
+    They are without what the controller and operators have added: the rules that
+    protect the cluster from undoing what was done, reservations, and drains.
     """
     with open_to_read(name, settings) as store:
         newest = History(store).newest()
         earliest = None if newest is None else _earliest(newest.decided_at, since)
-        for cycle in store.cycles():
-            if earliest is not None and cycle.decided_at < earliest:
-                continue
+        drains = _Drains(OperatorStore(store).actions())
+        for cycle in store.cycles(since=earliest):
             try:
                 snapshot = snapshot_from(cycle.document["snapshot"], cycle.run)
             except (ConfigurationError, LookupError) as error:
@@ -104,7 +109,39 @@ def _snapshots_of_cycles(
                     f"store: cycle {cycle.run}: snapshot cannot be read: {error}"
                 ) from error
             rules = (rule for rule in snapshot.rules if rule.origin != UNDO_ORIGIN)
-            yield replace(snapshot, rules=tuple(rules))
+            observed = without_reserved_guests(replace(snapshot, rules=tuple(rules)))
+            yield drains.without_drains(observed, cycle.decided_at)
+
+
+class _Drains:
+    """Drains of operators over time.
+
+    Args:
+        actions: The actions of the operators, oldest first.
+    """
+
+    def __init__(self, actions: Iterable[OperatorAction]) -> None:
+        self._actions = deque(each for each in actions if each.command in _DRAINS)
+        self._drained: set[object] = set()
+
+    def without_drains(self, snapshot: Snapshot, at: datetime) -> Snapshot:
+        """Return *snapshot*, recorded at *at*, with the drained nodes online.
+
+        Each call is about a later time than the one before.
+        """
+        while self._actions and self._actions[0].at <= at:
+            action = self._actions.popleft()
+            node = action.arguments.get("node")
+            if action.command == "drain":
+                self._drained.add(node)
+            else:
+                self._drained.discard(node)
+        nodes = {
+            name: replace(node, state=NodeState.ONLINE)
+            for name, node in snapshot.nodes.items()
+            if name in self._drained and node.state is NodeState.MAINTENANCE
+        }
+        return replace(snapshot, nodes={**snapshot.nodes, **nodes})
 
 
 def _earliest(newest: datetime, since: float | None) -> datetime | None:

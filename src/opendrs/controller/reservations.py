@@ -28,6 +28,7 @@ from opendrs.model import (
 from opendrs.ports import Store
 
 KEY_PREFIX = "operator/reservation/"
+_MANAGER = "reservation "  # and its name; what manages its guests
 MAX_RESERVED = 1000  # guests of one reservation
 
 
@@ -76,7 +77,7 @@ class Reservation:
                 state=GuestState.RUNNING,
                 limit=self.limit,
                 usage=Usage.of(self.limit),
-                managed_by=f"reservation {self.name}",
+                managed_by=f"{_MANAGER}{self.name}",
             )
             for number, node in enumerate(self.nodes, 1)
         )
@@ -145,6 +146,25 @@ def with_reserved_guests(snapshot: Snapshot, reserved: Iterable[Guest]) -> Snaps
             usage=Usage(
                 None if usage.cpu is None else usage.cpu + limit.cpu,
                 None if usage.memory is None else usage.memory + limit.memory,
+            ),
+        )
+    return replace(snapshot, nodes=nodes, guests=guests)
+
+
+def without_reserved_guests(snapshot: Snapshot) -> Snapshot:
+    """Return *snapshot* as it was before `with_reserved_guests`."""
+    nodes, guests = dict(snapshot.nodes), dict(snapshot.guests)
+    for guest in snapshot.guests.values():
+        if not (guest.managed_by or "").startswith(_MANAGER):
+            continue
+        del guests[guest.id]
+        node = nodes[guest.node]
+        usage, limit = node.usage, guest.limit or Resources(0.0, 0)
+        nodes[node.id] = replace(
+            node,
+            usage=Usage(
+                None if usage.cpu is None else max(0.0, usage.cpu - limit.cpu),
+                None if usage.memory is None else usage.memory - limit.memory,
             ),
         )
     return replace(snapshot, nodes=nodes, guests=guests)

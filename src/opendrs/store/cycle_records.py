@@ -243,12 +243,17 @@ def _part_row(connection: Connection, cycle: int, name: str) -> AnyRow | None:
 
 
 def cycles_with_inputs(
-    connection: Connection, run: str | None = None, last: int | None = None
+    connection: Connection,
+    run: str | None = None,
+    last: int | None = None,
+    since: datetime | None = None,
 ) -> list[int]:
     """Return the ids of the cycles with inputs, oldest first."""
     query = select(CYCLES.c.id).where(CYCLES.c.inputs != DROPPED)
     if run is not None:
         query = query.where(CYCLES.c.run == run)
+    if since is not None:
+        query = query.where(CYCLES.c.decided_at >= since)
     newest_first = query.order_by(CYCLES.c.id.desc()).limit(last)
     return list(connection.scalars(newest_first))[::-1]
 

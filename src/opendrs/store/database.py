@@ -178,17 +178,22 @@ class DatabaseStore:
         self._base = base
 
     def cycles(
-        self, *, run: str | None = None, last: int | None = None
+        self,
+        *,
+        run: str | None = None,
+        last: int | None = None,
+        since: datetime | None = None,
     ) -> Iterator[CycleRecord]:
         """Yield the records of cycles with inputs, oldest first, each when needed.
 
         Args:
             run: Only the cycle with this name.
             last: Only so many of the newest ones.
+            since: Only those decided at or after this time.
         """
         reader = CycleReader()
         with self.reading() as connection:
-            ids = cycles_with_inputs(connection, run, last)
+            ids = cycles_with_inputs(connection, run, last, since)
         for each in ids:
             with self.reading() as connection:
                 record = reader.record(connection, each)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from opendrs.cli.backtest_record import load_record
+from opendrs.cli.sources import load_settings
 from opendrs.config import json_line
+from opendrs.model import NodeId, NodeState
+from opendrs.store import SqliteStore
 from support.persistent_cluster import configure_persistent_platform
 from support.recorded_load import recorded_snapshots, with_dirty_rate
 from support.terminal import RunOpendrs
@@ -147,6 +152,30 @@ def test_cycles_that_run_recorded_are_a_record(
     assert document["record"]["snapshots"] == 2
     assert [row["name"] for row in document["rows"]][-1] == "balance"
     assert (tmp_path / "record.sqlite").read_bytes() == before
+
+
+def test_reservations_and_drains_of_the_record_do_not_count(
+    opendrs: RunOpendrs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = configure_persistent_platform(
+        monkeypatch, tmp_path / "lab.toml", tmp_path / "record.sqlite"
+    )
+    size = ("--cpu", "1", "--memory", "1 GiB")
+    assert opendrs(*words("place", *size, "--reserve", "web")).status == 0
+    assert opendrs(*words("drain", "b", "--yes")).status == 0
+    for _ in range(2):
+        assert opendrs(*words("run", "--once")).status == 0
+    with SqliteStore(tmp_path / "record.sqlite") as store:
+        last: Any = list(store.cycles())[-1].document["snapshot"]
+    assert "web" in last["guests"]
+    assert last["nodes"]["b"]["state"] == "maintenance"
+
+    record = load_record("lab", load_settings(tmp_path / "lab.toml"), None)
+
+    assert set(record.guest_ids) == {"v", "w"}
+    nodes = record.snapshot(len(record.times) - 1).nodes
+    assert nodes[NodeId("b")].state is NodeState.ONLINE
+    assert nodes[NodeId("a")].usage == nodes[NodeId("b")].usage
 
 
 def test_platform_without_recorded_cycles_is_an_error(

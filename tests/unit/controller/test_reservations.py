@@ -13,6 +13,7 @@ from opendrs.controller.reservations import (
     Reservation,
     add_reservations,
     load_reservations,
+    without_reserved_guests,
 )
 from opendrs.errors import StoreError
 from opendrs.model import GIB, GuestId, NodeId, NodeState, Resources, Usage
@@ -53,6 +54,16 @@ def test_reserved_guests_occupy_memory_and_count_as_use_of_the_node() -> None:
     assert before.committed is not None
     assert after.measured == pytest.approx(before.measured - 40 * GIB)
     assert after.committed == pytest.approx(before.committed - 40 * GIB)
+
+
+def test_snapshot_without_reserved_guests_is_the_observed_one() -> None:
+    unknown = replace(CLUSTER.nodes[A], usage=Usage(None, None))
+    observed = replace(CLUSTER, nodes={**CLUSTER.nodes, A: unknown})
+    both = replace(WEB, nodes=(A, B))
+
+    found = without_reserved_guests(add_reservations(observed, store_with(both)))
+
+    assert found == observed
 
 
 def test_policies_do_not_migrate_reserved_guests() -> None:

@@ -161,6 +161,7 @@ def test_reopened_store_begins_with_a_base(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "store.sqlite", Access.READ) as store:
         assert list(store.cycles(last=2)) == [cycle(1), cycle(2)]
         assert list(store.cycles(run="run 1")) == [cycle(1)]
+        assert list(store.cycles(since=cycle(1).decided_at)) == [cycle(1), cycle(2)]
 
 
 @pytest.mark.parametrize("minute", [24 * 60 + 1, -1])
