@@ -303,6 +303,19 @@ def test_reload_uses_new_configuration(start: Start) -> None:
     assert running.has_status("auto-rebalance")
 
 
+def test_mode_of_a_new_configuration_is_logged(start: Start) -> None:
+    running = start(
+        controller={"interval": 0.5, "mode": "automatic"}, metrics={"listen": ADDRESS}
+    )
+    running.wait_for("plan-executed")
+    changes = {"controller": {"interval": 0.5, "mode": "advise"}}
+    running.write(document(**changes, metrics={"listen": ADDRESS}))
+
+    rows(running, "configuration-loaded")
+
+    assert running.wait_for("mode-changed")["mode"] == "advise"
+
+
 @pytest.mark.parametrize(
     ("changes", "problems"),
     [

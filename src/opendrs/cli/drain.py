@@ -135,7 +135,8 @@ def command(  # noqa: PLR0913 - one for each option
     until the node is online, and undrain it with its guests. Before it starts, it
     checks for each node that the others can take its guests. If something fails, it
     stops and says why. The same command continues, also after a crash; the hook must
-    therefore tolerate to be repeated.
+    therefore tolerate to be repeated. The record contains the program of the hook and
+    a hash, but no arguments.
 
     \b
       opendrs drain lab n1 --because 'new memory'
@@ -163,13 +164,15 @@ def command(  # noqa: PLR0913 - one for each option
     if purpose is not None:
         if node is not None:
             raise click.UsageError("--for takes its nodes from --nodes")
+        request = RollingRequest(nodes=nodes, hook=hook, discard=discard)
         return roll(
             RollingTask(
                 maintenance=task,
+                hook=request.words,
                 hook_timeout=hook_timeout,
                 online_timeout=online_timeout,
             ),
-            RollingRequest(nodes=nodes, hook=hook, discard=discard),
+            request,
             lambda: yes or confirm("Start?", output_format),
         )
     if nodes or hook or discard:

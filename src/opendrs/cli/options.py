@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -13,6 +14,7 @@ from opendrs.config import suggestion
 from opendrs.errors import UnknownGuestError, UnknownNodeError
 from opendrs.escapes import repr_value
 from opendrs.model import (
+    SIZE,
     TIME,
     Guest,
     GuestId,
@@ -23,6 +25,7 @@ from opendrs.model import (
 )
 
 TABLE, JSON = "table", "json"
+AnyCommand = TypeVar("AnyCommand", bound=Callable[..., object])
 
 
 class IntegerRange(click.IntRange):
@@ -154,7 +157,19 @@ def require_guest(option: str, name: str, snapshot: Snapshot) -> Guest:
     return guest
 
 
-cores_type = NumberRange(0, 1_000_000, min_open=True)
+def cores_option(name: str, text: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the option *name* with a number of cores; *text* is its help."""
+    cores = NumberRange(0, 1_000_000, min_open=True)
+    return click.option(
+        name, type=cores, callback=reject_nan, metavar="CORES", help=text
+    )
+
+
+def memory_option(name: str, text: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the option *name* with a size of memory; *text* is its help."""
+    size = QuantityRange(SIZE, 1, 1e18)
+    return click.option(name, type=size, callback=reject_nan, metavar="SIZE", help=text)
+
 
 source_argument = click.argument("source", metavar="SOURCE")
 

@@ -17,8 +17,9 @@ from opendrs.cli.options import (
     all_option,
     at_option,
     config_option,
-    cores_type,
+    cores_option,
     format_option,
+    memory_option,
     reject_nan,
     require_guest,
     source_argument,
@@ -42,7 +43,6 @@ from opendrs.controller.reservations import KEY_PREFIX, Reservation, reservation
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.escapes import repr_value
 from opendrs.model import (
-    SIZE,
     TIME,
     Guest,
     Resources,
@@ -76,20 +76,8 @@ def _check_name(
 
 @click.command(name="place")
 @source_argument
-@click.option(
-    "--cpu",
-    type=cores_type,
-    callback=reject_nan,
-    metavar="CORES",
-    help="Virtual cores of the guest.",
-)
-@click.option(
-    "--memory",
-    type=QuantityRange(SIZE, 1, 1e18),
-    callback=reject_nan,
-    metavar="SIZE",
-    help="Memory of the guest, such as '16 GiB'.",
-)
+@cores_option("--cpu", "Virtual cores of the guest.")
+@memory_option("--memory", "Memory of the guest, such as '16 GiB'.")
 @click.option(
     "--like",
     metavar="GUEST",

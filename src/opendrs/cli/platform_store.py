@@ -10,6 +10,7 @@ from typing import Any
 
 from opendrs.cli.sources import ClusterSource
 from opendrs.config import DiagnosticCode
+from opendrs.config.secret_sources import given_sources
 from opendrs.config.settings import Settings
 from opendrs.controller import enrich_snapshot
 from opendrs.controller.history import warn_future_records
@@ -24,13 +25,12 @@ from opendrs.ports import Clock, OperatorAction, Store
 from opendrs.store import (
     Access,
     DatabasePlanStore,
-    DatabaseStore,
     OperatorStore,
     PostgresqlStore,
     Retention,
     SqliteStore,
 )
-from opendrs.transport.secrets import given_sources, read_located_secret
+from opendrs.transport.secrets import read_located_secret
 
 OWNER_KEY = "platform"  # the key in the store for the name of its platform
 
@@ -143,7 +143,7 @@ def _may_exist(settings: Settings, name: str) -> bool:
 
 
 def _database(
-    settings: Settings, name: str, access: Access = Access.CONTROL
+    settings: Settings, name: str, access: Access
 ) -> SqliteStore | PostgresqlStore:
     """Return the store of the platform *name*, to be opened by a `with` statement.
 
@@ -193,10 +193,7 @@ def open_store(
         with SqliteStore(None) as store:
             yield store
         return
-    name = source.platform.name
-    with _database(settings, name) as store:
-        if store_owner(store, name) is None:
-            store.save(OWNER_KEY, {"name": name})
+    with _writable_store(source.platform.name, settings, Access.CONTROL) as store:
         yield store
 
 
@@ -212,7 +209,8 @@ def open_operator_store(name: str, settings: Settings) -> Iterator[OperatorStore
         StoreError: The store cannot be opened, or its tables are of another version
             that a controller uses.
     """
-    with _open_to_operate(name, settings) as store:
+    settings.connection(name)
+    with _writable_store(name, settings, Access.OPERATE) as store:
         yield OperatorStore(store)
 
 
@@ -228,14 +226,22 @@ def open_plan_store(name: str, settings: Settings) -> Iterator[DatabasePlanStore
         StoreError: The store cannot be opened, or its tables are of another version
             that a controller uses.
     """
-    with _open_to_operate(name, settings) as store:
+    settings.connection(name)
+    with _writable_store(name, settings, Access.OPERATE) as store:
         yield DatabasePlanStore(store)
 
 
 @contextmanager
-def _open_to_operate(name: str, settings: Settings) -> Iterator[DatabaseStore]:
-    settings.connection(name)
-    with _database(settings, name, Access.OPERATE) as store:
+def _writable_store(
+    name: str, settings: Settings, access: Access
+) -> Iterator[SqliteStore | PostgresqlStore]:
+    """Yield the store of the platform *name*; a new one becomes its own.
+
+    Raises:
+        ConfigurationError: The store belongs to another platform.
+        StoreError: The store cannot be opened.
+    """
+    with _database(settings, name, access) as store:
         if store_owner(store, name) is None:
             store.save(OWNER_KEY, {"name": name})
         yield store

@@ -58,11 +58,13 @@ class RollingTask:
 
     Attributes:
         maintenance: The platform and its configuration.
+        hook: Program and arguments; the name of the node is added. Empty if not given.
         hook_timeout: Seconds after which the hook is killed.
         online_timeout: Seconds in which a node must be online after the hook.
     """
 
     maintenance: MaintenanceTask
+    hook: tuple[str, ...]
     hook_timeout: float
     online_timeout: float
     hook_output: dict[str, list[str]] = field(default_factory=dict)
@@ -203,7 +205,7 @@ def _run_hook(task: RollingTask, state: RollingUpdate, lock: int) -> None:
     node = state.nodes[0]
     result = run_command(
         "hook",
-        (*state.hook, node),
+        (*task.hook, node),
         timeout=task.hook_timeout,
         max_output=MAX_HOOK_OUTPUT,
         inherited=(lock,),

@@ -23,8 +23,9 @@ from opendrs.cli.rolling import (
     run_rolling,
     save_rolling,
 )
-from opendrs.controller.rolling import RollingUpdate
+from opendrs.controller.rolling import RollingUpdate, hook_digest
 from opendrs.errors import ConfigurationError, DiagnosticCode
+from opendrs.escapes import repr_value
 from opendrs.model import NodeId, format_count, format_list
 
 
@@ -34,7 +35,7 @@ class RollingRequest:
 
     Attributes:
         nodes: Names of the nodes, separated by commas; None for all nodes.
-        hook: Program and arguments as a line; None to continue.
+        hook: Program and arguments as a line; None to discard.
         discard: True to forget the rolling maintenance that has stopped.
     """
 
@@ -43,14 +44,17 @@ class RollingRequest:
     discard: bool
 
     @property
-    def words(self) -> tuple[str, ...] | None:
-        """Return the program and its arguments; None if no hook is given.
+    def words(self) -> tuple[str, ...]:
+        """Return the program and its arguments; empty to discard.
 
         Raises:
-            ConfigurationError: The line is empty, or a quotation does not end.
+            ConfigurationError: The line is absent or empty, or a quotation does not
+                end.
         """
+        if self.discard:
+            return ()
         if self.hook is None:
-            return None
+            raise _invalid("--hook: required, also to continue: it is not recorded")
         try:
             words = tuple(shlex.split(self.hook))
         except ValueError as error:
@@ -100,7 +104,7 @@ def roll(
             if current is None:
                 return INCOMPLETE
         else:
-            _require_same(current, request)
+            _require_same(current, task, request)
         return _report(task, run_rolling(task, current, lock))
 
 
@@ -108,9 +112,6 @@ def _new(
     task: RollingTask, request: RollingRequest, consent: Callable[[], bool]
 ) -> RollingUpdate | None:
     """Check each node, and record the start; return None if it does not start."""
-    hook = request.words
-    if hook is None:
-        raise _invalid("--hook: required to start rolling maintenance")
     previews = preview_nodes(task.maintenance, request.names)
     blocked = [preview.node for preview in previews if preview.remaining]
     if task.maintenance.shows_progress:
@@ -135,24 +136,30 @@ def _new(
         return None
     if not consent():
         return None
-    state = RollingUpdate(nodes=tuple(each.node for each in previews), hook=hook)
+    state = RollingUpdate(
+        nodes=tuple(each.node for each in previews),
+        program=task.hook[0],
+        hook_digest=hook_digest(task.hook),
+    )
     save_rolling(task.maintenance, state)
     return state
 
 
-def _require_same(current: RollingUpdate, request: RollingRequest) -> None:
-    """Check that *request* does not contradict what is in progress.
+def _require_same(
+    current: RollingUpdate, task: RollingTask, request: RollingRequest
+) -> None:
+    """Check that *task* and *request* do not contradict what is in progress.
 
     Raises:
         ConfigurationError: It does.
     """
-    names, words = request.names, request.words
+    names = request.names
     is_same = names is None or set(names) == {*current.done, *current.nodes}
-    if not is_same or words not in (None, current.hook):
+    if not is_same or hook_digest(task.hook) != current.hook_digest:
         raise ConfigurationError(
             f"rolling maintenance of {format_list(current.nodes)} is in progress with "
-            f"the hook {shlex.join(current.hook)}; continue it with the same options, "
-            "or end it with --discard",
+            f"a hook of {repr_value(current.program)}; continue it with the same "
+            "options, or end it with --discard",
             code=DiagnosticCode.INCONSISTENT,
         )
 

@@ -51,8 +51,8 @@ def command(
     relieve or drain their hosts, and makes one plan for all requests.
 
     It logs to standard error, one line for each event. The line of a started step
-    contains its reason. Violated strict rules and the reason for an empty plan are
-    logged only when they change. --level debug logs the decision of every cycle.
+    contains its reason. Violated strict rules and decisions are logged only when they
+    change. --level debug logs the decision of every cycle.
 
     At startup it warns about key, token, password and database files that other
     users can read or change.

@@ -11,13 +11,12 @@ import click
 from opendrs.cli.console import console, print_json
 from opendrs.cli.options import (
     JSON,
-    QuantityRange,
     all_option,
     at_option,
     config_option,
-    cores_type,
+    cores_option,
     format_option,
-    reject_nan,
+    memory_option,
     set_option,
     source_argument,
 )
@@ -37,7 +36,7 @@ from opendrs.cli.scenario_tables import (
 from opendrs.cli.sources import load_settings, observe, open_source
 from opendrs.config.policy_loading import parse_assignments
 from opendrs.errors import ConfigurationError, DiagnosticCode
-from opendrs.model import SIZE, Limits, Snapshot
+from opendrs.model import Limits, Snapshot
 from opendrs.placement import (
     GuestSize,
     Scenario,
@@ -86,19 +85,12 @@ DOES_NOT_FIT = 1  # exit status: some guests have no node
     help="Show also the load after the plan of this policy, such as balance.",
 )
 @set_option
-@click.option(
-    "--guest-cpu",
-    type=cores_type,
-    callback=reject_nan,
-    metavar="CORES",
-    help="Cores of an additional guest (default: those of the median guest).",
+@cores_option(
+    "--guest-cpu", "Cores of an additional guest (default: those of the median guest)."
 )
-@click.option(
+@memory_option(
     "--guest-memory",
-    type=QuantityRange(SIZE, 1, 1e18),
-    callback=reject_nan,
-    metavar="SIZE",
-    help="Memory of an additional guest (default: that of the median guest).",
+    "Memory of an additional guest (default: that of the median guest).",
 )
 @click.option(
     "--like",

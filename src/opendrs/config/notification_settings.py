@@ -8,6 +8,11 @@ from pathlib import Path
 from typing import Literal
 
 from opendrs.config.monitoring_settings import is_listen_address, split_listen_address
+from opendrs.config.secret_sources import (
+    given_sources,
+    source_names,
+    source_problems,
+)
 from opendrs.errors import InvalidSettingError
 from opendrs.model import Seconds
 
@@ -51,13 +56,11 @@ class WebhookSettings:
     timeout: Seconds = 10.0
 
     def __post_init__(self) -> None:
-        locations = (self.url_file, self.url_env, self.url_keyring, self.url)
-        problems = [*_timeout_problems(self.timeout)]
-        if sum(each is not None for each in locations) != 1:
-            problems.append("url: expected one of url, url_file, url_env, url_keyring")
-        secrets = (self.secret_file, self.secret_env, self.secret_keyring, self.secret)
-        if sum(each is not None for each in secrets) > 1:
-            problems.append("secret: expected at most one location")
+        problems = [
+            *_timeout_problems(self.timeout),
+            *_url_problems(self),
+            *source_problems(self, "secret"),
+        ]
         if problems:
             raise InvalidSettingError(*problems)
 
@@ -111,11 +114,11 @@ class EmailSettings:
         ):
             if not all(map(_is_mail_address, addresses)):
                 problems.append(f"{name}: expected addresses like ops@example.com")
-        locations = (self.password_file, self.password_env, self.password_keyring)
-        given = sum(each is not None for each in (*locations, self.password))
-        if given != (self.user is not None):
-            problems.append("user: expected a user with one password, or neither")
-        elif given and self.security == "none":
+        problems += source_problems(self, "password")
+        has_password = bool(given_sources(self, "password"))
+        if has_password != (self.user is not None):
+            problems.append("user: expected a user with a password, or neither")
+        elif has_password and self.security == "none":
             problems.append("security: expected starttls or tls with a password")
         if problems:
             raise InvalidSettingError(*problems)
@@ -152,10 +155,7 @@ class AppriseSettings:
     timeout: Seconds = 10.0
 
     def __post_init__(self) -> None:
-        locations = (self.url_file, self.url_env, self.url_keyring, self.url)
-        problems = [*_timeout_problems(self.timeout)]
-        if sum(each is not None for each in locations) != 1:
-            problems.append("url: expected one of url, url_file, url_env, url_keyring")
+        problems = [*_timeout_problems(self.timeout), *_url_problems(self)]
         if problems:
             raise InvalidSettingError(*problems)
 
@@ -166,6 +166,13 @@ NOTIFICATION_KINDS: dict[str, type[NotificationSettings]] = {
     "email": EmailSettings,
     "apprise": AppriseSettings,
 }
+
+
+def _url_problems(settings: WebhookSettings | AppriseSettings) -> Iterator[str]:
+    if not given_sources(settings, "url"):
+        names = ", ".join(source_names("url"))
+        yield f"url: expected url, or one of {names}; got none"
+    yield from source_problems(settings, "url")
 
 
 def _timeout_problems(timeout: float) -> Iterator[str]:

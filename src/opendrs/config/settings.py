@@ -21,6 +21,7 @@ from opendrs.config.notification_settings import NotificationSettings
 from opendrs.config.platform_kinds import PlatformConnection
 from opendrs.config.policy_loading import build_policy
 from opendrs.config.schedule_settings import ScheduleSettings
+from opendrs.config.secret_sources import source_problems
 from opendrs.errors import DiagnosticCode, InvalidSettingError, UnknownPlatformError
 from opendrs.escapes import repr_value
 from opendrs.model import (
@@ -217,6 +218,7 @@ class StoreSettings:
                 f"input_cycles: expected 1 to {MAX_INPUT_CYCLES} cycles, "
                 f"got {self.input_cycles}"
             )
+        problems += source_problems(self, "password")
         if problems:
             raise InvalidSettingError(*problems)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from datetime import datetime
+from typing import Any, Generic, TypeVar
 
 from opendrs.controller.consent import RecordedDecision
 from opendrs.controller.events import LogEventCode, log_event
@@ -33,6 +35,7 @@ from opendrs.policies.optimize.repairs import INFEASIBLE, unresolved_violations
 from opendrs.ports import Outcome, StepRecord, TaskStatus
 from opendrs.rules import Violation, ViolationChange, count_strict, violation_change
 
+T = TypeVar("T")
 _FAILURES = (Outcome.FAILED, Outcome.LOST, Outcome.ABORTED)
 
 
@@ -139,10 +142,38 @@ _MAX_EXAMINED = 100  # violations for which the blocker of a repair is determine
 _NUMBER = re.compile(r"(?<![\w.-])\d[\d.,]*(?![\w-])")
 
 
+class _ChangeDetector(Generic[T]):
+    """Detector of values that no decision of the cycle before had.
+
+    A cycle has several decisions if the plans of the first ones may not start.
+
+    Args:
+        initial: Value before the first decision.
+    """
+
+    def __init__(self, initial: T) -> None:
+        self._last = initial
+        self._cycle: datetime | None = None
+        self._former: list[T] = []
+        self._current: list[T] = []
+
+    def is_new(self, cycle: datetime, value: T) -> bool:
+        """Return True if *value* is new in the cycle of the snapshot taken at *cycle*.
+
+        It is not, either, if the decision before had it.
+        """
+        if cycle != self._cycle:
+            self._cycle, self._former, self._current = cycle, self._current, []
+        is_known = value == self._last or value in self._former
+        self._last = value
+        self._current.append(value)
+        return not is_known
+
+
 class CycleLogger:
     """Cycle observer that logs decisions and violated strict rules.
 
-    A decision that equals that of the previous cycle is logged at level debug.
+    A decision that equals one of the previous cycle is logged at level debug.
 
     Args:
         execution_observer: Receives the events of running steps.
@@ -161,8 +192,11 @@ class CycleLogger:
         self._last_busy: dict[NodeId, str] = {}
         self._execution_observer = execution_observer
         self._repair_command = repair_command
-        self._last_outcomes: dict[str, tuple[str, str] | None] = {}
-        self._last_violations: tuple[tuple[Violation, ...], ...] = ((), ())
+        # By entry of the schedule, because the entries alternate.
+        self._decisions = defaultdict[str, _ChangeDetector[object]](
+            lambda: _ChangeDetector(None)
+        )
+        self._violations = _ChangeDetector[tuple[tuple[Violation, ...], ...]](((), ()))
 
     def recovery_started(self, records: Sequence[StepRecord]) -> None:
         """Log the number of unfinished steps."""
@@ -194,13 +228,14 @@ class CycleLogger:
         if not steps:
             text = "; ".join([text, *_first_texts(decision.notes, "note")])
         # A decision with the same reason and other numbers counts as unchanged.
-        outcome = decision.reason.value, _NUMBER.sub("#", decision.detail)
-        unchanged = not steps and outcome == self._last_outcomes.get(schedule)
-        self._last_outcomes[schedule] = None if steps else outcome
+        detail = _NUMBER.sub("#", decision.detail)
+        outcome = policy.name, decision.reason, detail, actions
+        taken_at = decided.snapshot.taken_at
+        is_new = self._decisions[schedule].is_new(taken_at, outcome)
         log_event(
             LogEventCode.DECISION_MADE,
             text,
-            level=logging.DEBUG if unchanged else logging.INFO,
+            level=logging.INFO if is_new else logging.DEBUG,
             run=decided.run,
             policy=policy.name,
             **({"schedule": schedule} if schedule else {}),
@@ -229,9 +264,8 @@ class CycleLogger:
     ) -> None:
         change = violation_change(snapshot, snapshot.apply(*actions))
         violations = change.strict_before, change.strict_after
-        if violations == self._last_violations:
+        if not self._violations.is_new(snapshot.taken_at, violations):
             return
-        self._last_violations = violations
         if not any(violations):
             log_event(LogEventCode.RULES_KEPT, "rules: all strict rules hold again")
             return

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -12,6 +13,7 @@ from opendrs.model import NodeId, require_type
 from opendrs.ports import Store
 
 ROLLING_KEY = "operator/rolling"
+_TEXTS = ("program", "hook_digest", "failure")
 
 
 class RollingPhase(StrEnum):
@@ -41,14 +43,16 @@ class RollingUpdate:
     Attributes:
         nodes: The nodes that are not complete; the first one is in `phase`.
         done: The nodes that are complete.
-        hook: Command and arguments; the name of the node is added.
+        program: Program of the hook.
+        hook_digest: `hook_digest` of the hook, whose arguments may contain secrets.
         phase: What is to be done next with the first node.
         failure: Why it has stopped; empty if it has not.
     """
 
     nodes: tuple[NodeId, ...]
     done: tuple[NodeId, ...] = ()
-    hook: tuple[str, ...]
+    program: str
+    hook_digest: str
     phase: RollingPhase = RollingPhase.DRAIN
     failure: str = ""
 
@@ -72,10 +76,16 @@ class RollingUpdate:
         return {
             "nodes": list(self.nodes),
             "done": list(self.done),
-            "hook": list(self.hook),
+            "program": self.program,
+            "hook_digest": self.hook_digest,
             "phase": self.phase.value,
             "failure": self.failure,
         }
+
+
+def hook_digest(hook: Sequence[str]) -> str:
+    """Return the SHA-256 of a hook: program and arguments."""
+    return hashlib.sha256("\0".join(hook).encode()).hexdigest()
 
 
 def rolling_update(store: Store) -> RollingUpdate | None:
@@ -88,12 +98,13 @@ def rolling_update(store: Store) -> RollingUpdate | None:
     if entry is None:
         return None
     try:
-        require_type(str, (*entry["nodes"], *entry["done"], *entry["hook"]))
-        require_type(str, [entry["failure"]])
+        require_type(str, (*entry["nodes"], *entry["done"]))
+        require_type(str, [entry[name] for name in _TEXTS])
         return RollingUpdate(
             nodes=tuple(map(NodeId, entry["nodes"])),
             done=tuple(map(NodeId, entry["done"])),
-            hook=tuple(entry["hook"]),
+            program=entry["program"],
+            hook_digest=entry["hook_digest"],
             phase=RollingPhase(entry["phase"]),
             failure=entry["failure"],
         )

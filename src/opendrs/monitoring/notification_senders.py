@@ -22,14 +22,11 @@ from opendrs.config.notification_settings import (
     NotificationSettings,
     WebhookSettings,
 )
+from opendrs.config.secret_sources import given_sources
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.escapes import escape_line
 from opendrs.transport.http_json import verification_error
-from opendrs.transport.secrets import (
-    create_ssl_context,
-    given_sources,
-    read_located_secret,
-)
+from opendrs.transport.secrets import create_ssl_context, read_located_secret
 
 SIGNATURE_HEADER = "X-OpenDRS-Signature"
 MAX_SUBJECT_LENGTH = 120  # characters

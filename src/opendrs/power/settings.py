@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
+from opendrs.config.secret_sources import given_sources, source_names, source_problems
 from opendrs.errors import InvalidSettingError
 from opendrs.model import Seconds
-from opendrs.transport.secrets import given_sources, source_names, source_problems
 
 MAX_DURATION = 3_600  # seconds
 NODE_VARIABLE = "node"  # the predefined variable

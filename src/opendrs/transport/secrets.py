@@ -5,37 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 import ssl
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
 from opendrs.config.regular_files import MAX_SECRET_SIZE, read_regular, require_regular
+from opendrs.config.secret_sources import source_names, split_keyring_entry
 from opendrs.errors import ConfigurationError, DiagnosticCode
-
-
-def source_names(setting: str) -> tuple[str, ...]:
-    """Return the names of the settings that locate the secret *setting*."""
-    return tuple(f"{setting}_{suffix}" for suffix in ("file", "env", "keyring"))
-
-
-def given_sources(settings: object, setting: str) -> list[str]:
-    """Return the names of the settings that are set and locate the secret *setting*.
-
-    The setting of its own name contains the secret itself.
-    """
-    names = (*source_names(setting), setting)
-    return [name for name in names if getattr(settings, name) is not None]
-
-
-def source_problems(settings: object, setting: str) -> Iterator[str]:
-    """Yield a problem if more than one setting, or an invalid one, locates a secret."""
-    given = given_sources(settings, setting)
-    if len(given) > 1:
-        names = ", ".join(source_names(setting))
-        yield f"{given[1]}: expected one of {names}, got {' and '.join(given)}"
-    entry = getattr(settings, f"{setting}_keyring")
-    if entry is not None and not all(_split_entry(entry)):
-        yield f"{setting}_keyring: expected SERVICE/USER, got {entry!r}"
 
 
 def read_secret(
@@ -159,7 +134,7 @@ def _from_keyring(location: str, entry: str) -> str:
             "checkout of opendrs",
             code=DiagnosticCode.UNUSABLE_LIBRARY,
         ) from None
-    service, user = _split_entry(entry)
+    service, user = split_keyring_entry(entry)
     try:
         secret: str | None = keyring.get_password(service, user)
     except Exception as error:  # noqa: BLE001 - backends have errors of their own
@@ -175,11 +150,6 @@ def _from_keyring(location: str, entry: str) -> str:
             code=DiagnosticCode.MISSING_KEY,
         )
     return secret
-
-
-def _split_entry(entry: str) -> tuple[str, str]:
-    service, _, user = entry.rpartition("/")
-    return service, user
 
 
 def credential_path(file: Path) -> Path:

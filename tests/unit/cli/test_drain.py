@@ -277,8 +277,22 @@ def test_rolling_stops_at_a_failed_hook_and_continues(
     assert free_lab.on("n2") == []
     (tmp_path / "fixed").touch()
     assert free_lab.run(*words, "--hook", "true").status == 2  # another hook
-    assert free_lab.document(*words)["done"] == ["n1", "n2", "n3"]
+    assert free_lab.run(*words).status == 2  # none
+    assert free_lab.document(*words, "--hook", hook)["done"] == ["n1", "n2", "n3"]
     assert (tmp_path / "order").read_text().split() == ["n1", "n2", "n2", "n3"]
+
+
+def test_arguments_of_the_hook_are_not_recorded(free_lab: Lab, tmp_path: Path) -> None:
+    words = ("drain", "--for", "updates", "--yes", "--hook", "false --token s3cr3t")
+
+    assert free_lab.run(*words).status == 3
+
+    files = [*tmp_path.glob("record.sqlite*")]
+    assert files
+    assert all(b"s3cr3t" not in file.read_bytes() for file in files)
+    other = free_lab.run(*words[:-1], "false --token other")
+    assert other.status == 2
+    assert "s3cr3t" not in other.err
 
 
 def test_rolling_stops_if_the_controller_stops_draining(

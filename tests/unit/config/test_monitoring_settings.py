@@ -101,6 +101,16 @@ def test_notifications_are_read_with_paths_of_the_file() -> None:
             "notifications[0].secret",
         ),
         (
+            f'{WEBHOOK}secret_keyring = "opendrs"',
+            DiagnosticCode.INVALID_VALUE,
+            "notifications[0].secret_keyring",
+        ),
+        (
+            f'{EMAIL}user = "u"\npassword_env = "P"\npassword_file = "p"',
+            DiagnosticCode.INVALID_VALUE,
+            "notifications[0].password_env",
+        ),
+        (
             f"{WEBHOOK}timeout = 0",
             DiagnosticCode.OUT_OF_RANGE,
             "notifications[0].timeout",

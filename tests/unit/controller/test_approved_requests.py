@@ -115,7 +115,7 @@ def test_request_of_a_node_that_recovered_is_not_linked(
     assert agents.record(newer).run is None
 
 
-def test_request_whose_steps_wait_for_approval_stays_queued(
+def test_request_with_waiting_steps_stays_queued(
     agents: AdvisedAgents,
 ) -> None:
     agents.use(mode=Mode.AUTOMATIC, advise_guests=("vm4",))

@@ -6,6 +6,7 @@ import json
 import logging
 import re
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -185,24 +186,45 @@ def test_empty_decision_is_logged_when_reason_changes(
     assert len(logged(caplog, "decision-made", least=logging.DEBUG)) == 5
 
 
-def test_plan_is_always_logged(
+def test_plan_is_logged_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
+    log = CycleLogger(NullObserver())
+    there, back = migration("vm1", "a", "b"), migration("vm2", "a", "b")
+    plans = [Plan((step("1", each),)) for each in (there, there, back)]
+    decisions = [
+        Decision(DecisionReason.IMPROVES_BALANCE, None, plan, f"imbalance 0.{number}")
+        for number, plan in enumerate(plans)
+    ]
+    resting = idle(DecisionReason.BALANCED, "enough")
+
+    for decision in (*decisions, resting, decisions[0], resting):
+        log.decision_recorded(recorded(BALANCE, decision, level()))
+
+    assert logged(caplog, "decision-made") == [
+        "balance: 1 step: improves the balance: imbalance 0.0",
+        "balance: 1 step: improves the balance: imbalance 0.2",
+        "balance: nothing to do: balanced: enough",
+        "balance: 1 step: improves the balance: imbalance 0.0",
+        "balance: nothing to do: balanced: enough",
+    ]
+    assert len(logged(caplog, "decision-made", least=logging.DEBUG)) == 6
+
+
+def test_decisions_of_unchanged_cycles_are_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     log = CycleLogger(NullObserver())
     plan = Plan((step("1", migration("vm1", "a", "b")),))
-    acting = Decision(DecisionReason.IMPROVES_BALANCE, None, plan, "imbalance 0.3")
+    repair = Decision(DecisionReason.REPAIRS_RULES, None, plan)
     resting = idle(DecisionReason.BALANCED, "enough")
 
-    for decision in (acting, acting, resting, acting, resting):
-        log.decision_recorded(recorded(BALANCE, decision, level()))
+    for minute in range(3):
+        taken_at = NOON + timedelta(minutes=minute)
+        snapshot = replace(level(APART), taken_at=taken_at)
+        for decision in (repair, resting):  # a repair in mode observe, and the policy
+            log.decision_recorded(recorded(BALANCE, decision, snapshot))
 
-    assert logged(caplog, "decision-made") == [
-        "balance: 1 step: improves the balance: imbalance 0.3",
-        "balance: 1 step: improves the balance: imbalance 0.3",
-        "balance: nothing to do: balanced: enough",
-        "balance: 1 step: improves the balance: imbalance 0.3",
-        "balance: nothing to do: balanced: enough",
-    ]
+    assert len(logged(caplog, "decision-made")) == 2
+    assert len(logged(caplog, "rules-broken")) == 2
 
 
 def test_notes_are_logged_with_empty_plan(caplog: pytest.LogCaptureFixture) -> None:

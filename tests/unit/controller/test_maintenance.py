@@ -27,7 +27,12 @@ from opendrs.controller.maintenance import (
 )
 from opendrs.controller.replay import replay
 from opendrs.controller.reservations import Reservation
-from opendrs.controller.rolling import RollingPhase, RollingUpdate, rolling_update
+from opendrs.controller.rolling import (
+    RollingPhase,
+    RollingUpdate,
+    hook_digest,
+    rolling_update,
+)
 from opendrs.errors import StoreError
 from opendrs.model import GIB, NodeId, NodeState, Resources, StepId
 from opendrs.policies import Balance
@@ -233,7 +238,8 @@ def test_watch_notifies_of_new_requests_only() -> None:
 
 
 def test_rolling_update_advances_through_its_phases() -> None:
-    state = RollingUpdate(nodes=(N1, NodeId("n2")), hook=("true",))
+    digest = hook_digest(["true"])
+    state = RollingUpdate(nodes=(N1, NodeId("n2")), program="true", hook_digest=digest)
     phases = []
     while state.nodes:
         phases.append((state.nodes[0], state.phase.value))
@@ -247,7 +253,12 @@ def test_rolling_update_advances_through_its_phases() -> None:
 def test_rolling_update_is_read_as_it_was_saved() -> None:
     store = MemoryStore()
     assert rolling_update(store) is None
-    state = RollingUpdate(nodes=(N1,), hook=("sh", "x"), failure="n1: hook: 1")
+    state = RollingUpdate(
+        nodes=(N1,),
+        program="sh",
+        hook_digest=hook_digest(["sh", "x"]),
+        failure="n1: hook: 1",
+    )
     store.save("operator/rolling", state.entry)
     assert rolling_update(store) == state
 

@@ -15,14 +15,13 @@ import pytest
 from keyring.backend import KeyringBackend
 from keyring.backends import fail, null
 
+from opendrs.config.secret_sources import source_names, source_problems
 from opendrs.errors import ConfigurationError, DiagnosticCode, InvalidSettingError
 from opendrs.platforms.proxmox.settings import ProxmoxSettings
 from opendrs.transport.secrets import (
     create_ssl_context,
     read_located_secret,
     read_secret,
-    source_names,
-    source_problems,
 )
 from support.errors import has_code
 

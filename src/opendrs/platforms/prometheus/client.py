@@ -18,6 +18,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
+from opendrs.config.secret_sources import given_sources
 from opendrs.errors import (
     ConfigurationError,
     PermissionDeniedError,
@@ -34,7 +35,6 @@ from opendrs.transport.http_json import (
 )
 from opendrs.transport.secrets import (
     create_ssl_context,
-    given_sources,
     is_one_word,
     read_located_secret,
 )

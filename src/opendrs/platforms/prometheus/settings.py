@@ -10,9 +10,9 @@ from types import MappingProxyType
 
 import httpx2
 
+from opendrs.config.secret_sources import given_sources, source_names, source_problems
 from opendrs.errors import InvalidSettingError
 from opendrs.model import Seconds
-from opendrs.transport.secrets import given_sources, source_names, source_problems
 
 MAX_DURATION = 86_400.0  # seconds
 WINDOW_VARIABLE = "$window"

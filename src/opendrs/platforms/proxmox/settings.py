@@ -11,14 +11,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal
 
+from opendrs.config.secret_sources import given_sources, source_names, source_problems
 from opendrs.errors import InvalidSettingError
 from opendrs.model import RATE, Seconds
-from opendrs.transport.secrets import (
-    given_sources,
-    is_one_word,
-    source_names,
-    source_problems,
-)
+from opendrs.transport.secrets import is_one_word
 
 DEFAULT_PORT = 8006
 KIB = 1 << 10
