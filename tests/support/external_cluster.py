@@ -1,16 +1,19 @@
 """A simulated cluster that outlives the processes which work on it.
 
 Called as a program it is `opendrs`, with the further kind of platform "outside":
-one in another process, which serves calls at the socket `address`.
+one in another process, which serves calls at the socket `address`. Its clock can be
+shifted while it runs.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from types import TracebackType
@@ -22,11 +25,43 @@ from opendrs.config.platform_kinds import PlatformKind
 from opendrs.controller import SystemClock
 from opendrs.errors import OpenDRSError, PlatformUnavailableError
 from opendrs.model import Action, Snapshot
-from opendrs.ports import TaskId, TaskStatus
+from opendrs.ports import Clock, TaskId, TaskStatus
 from opendrs.simulation import SimulatedPlatform
 
 BEFORE, AFTER = "before", "after"
+CLOCK_VARIABLE = "OPENDRS_TEST_CLOCK_SHIFT"  # names the file with the shift
+_system_time = SystemClock.now
 CallMoment = tuple[str, str]  # a method of the platform; before or after it was called
+
+
+class ShiftedClock(SystemClock):
+    """Clock that differs from that of the system by the seconds in a file.
+
+    Args:
+        path: The file; it is read in each call.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def now(self) -> datetime:
+        """Return the shifted time, in UTC."""
+        return _system_time(self) + timedelta(seconds=float(self._path.read_text()))
+
+    def set(self, time: datetime) -> None:
+        """Set the clock to *time*; it goes on from there."""
+        shift = (time - _system_time(self)).total_seconds()
+        new = self._path.with_suffix(".new")
+        new.write_text(repr(shift))
+        new.replace(self._path)
+
+
+def shift_system_clock() -> None:
+    """Shift the clock of this process if the environment names a file."""
+    path = os.environ.get(CLOCK_VARIABLE)
+    if path is not None:
+        shifted = ShiftedClock(Path(path))
+        SystemClock.now = lambda self: shifted.now()  # type: ignore[method-assign]  # noqa: ARG005
 
 
 class ExternalCluster:
@@ -36,11 +71,18 @@ class ExternalCluster:
         origin: The cluster in the beginning.
         address: The socket at which it can be reached.
         bandwidth: Bytes a second over the link of one node.
+        clock: The time; None for that of the system.
     """
 
-    def __init__(self, origin: Snapshot, address: Path, bandwidth: float) -> None:
+    def __init__(
+        self,
+        origin: Snapshot,
+        address: Path,
+        bandwidth: float,
+        clock: Clock | None = None,
+    ) -> None:
         self.platform = SimulatedPlatform(
-            origin, SystemClock(), bandwidth=bandwidth, load_variation=0.0
+            origin, clock or SystemClock(), bandwidth=bandwidth, load_variation=0.0
         )
         self.starts: Counter[Action] = Counter()
         self.on_call: Callable[[CallMoment], None] = lambda _: None
@@ -149,4 +191,5 @@ KIND = PlatformKind(
 if __name__ == "__main__":
     assert isinstance(PLATFORMS.kinds, dict)
     PLATFORMS.kinds["external"] = lambda: KIND
+    shift_system_clock()
     main()

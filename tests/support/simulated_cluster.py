@@ -190,13 +190,18 @@ class SimulatedCluster:
         origin: The cluster in the beginning.
         limits: Limits of the operator.
         bandwidth: Bytes per second over the link of one node.
+        clock: The time; None for a clock that starts at noon.
     """
 
     def __init__(
-        self, origin: Snapshot, limits: Limits = SHORT_LIMITS, bandwidth: float = GIB
+        self,
+        origin: Snapshot,
+        limits: Limits = SHORT_LIMITS,
+        bandwidth: float = GIB,
+        clock: SimulatedClock | None = None,
     ) -> None:
         self.limits = limits
-        self.clock = SimulatedClock(NOON)
+        self.clock = clock or SimulatedClock(NOON)
         self.simulated_platform = UnreliablePlatform(origin, self.clock, bandwidth)
         self.platform: Platform = self.simulated_platform
         self.store: Store = MemoryStore()

@@ -9,6 +9,7 @@ import click
 
 from opendrs.cli.apply_cycle import FAILURE, INCOMPLETE
 from opendrs.cli.console import console, print_json, warn
+from opendrs.cli.controller_policies import configured_policy
 from opendrs.cli.drain_requests import (
     drain_blocker,
     preview_drain,
@@ -46,7 +47,6 @@ from opendrs.cli.sources import (
     open_source,
     require_writable,
 )
-from opendrs.cli.wiring import configured_policy
 from opendrs.config.settings import Settings
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import TIME, NodeId

@@ -27,7 +27,7 @@ def cycle_entry(cycle: CycleSummary) -> Entry:
 
 
 def plan_entry(history: History, cycle: CycleSummary) -> Entry:
-    """Return a cycle with the steps of its plan and their outcomes.
+    """Return a cycle with its schedule, the steps of its plan and their outcomes.
 
     Raises:
         StoreError: The store cannot be read.
@@ -40,7 +40,9 @@ def plan_entry(history: History, cycle: CycleSummary) -> Entry:
         for step in decision.get("steps", ())
     ]
     metrics = {name: decision.get(name, {}) for name in ("before", "after")}
-    return {**cycle_entry(cycle), "metrics": metrics, "steps": steps}
+    schedule = decision.get("schedule")
+    entry = cycle_entry(cycle)
+    return {**entry, "schedule": schedule, "metrics": metrics, "steps": steps}
 
 
 def _outcome(record: StepRecord | None) -> Entry:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from opendrs.cli.console import console, print_json
+from opendrs.cli.console import console, print_json, printable
 from opendrs.cli.options import (
     JSON,
     QuantityRange,
@@ -21,6 +21,7 @@ from opendrs.cli.platform_store import (
     open_to_read,
     operator_action,
 )
+from opendrs.cli.schedule_status import schedule_status
 from opendrs.cli.sources import load_settings
 from opendrs.config.controller_settings import Mode
 from opendrs.config.settings import Settings
@@ -180,10 +181,15 @@ def _show(platform: str, settings: Settings, output_format: str) -> None:
     with open_to_read(platform, settings) as store:
         entries = store.load_all(OPERATOR_ENTRIES)
     now, controller = SystemClock().now(), settings.controller
-    mode = effective_mode(controller, entries, now, policy=settings.policy)
+    policies = ", ".join(settings.controller_policies)
+    mode = effective_mode(controller, entries, now, policy=policies)
+    schedule = schedule_status(settings, {}, entries, now)
     paused = current_pause(entries, now)
     if output_format == JSON:
-        print_json(_document(platform, settings, entries, mode, paused))
+        document = _document(platform, settings, entries, mode, paused)
+        print_json(
+            {**document, "schedule": [entry.mode_document for entry in schedule]}
+        )
         return
     screen = console()
     screen.print(f"{platform}: mode {mode.mode} ({mode.detail})")
@@ -193,6 +199,8 @@ def _show(platform: str, settings: Settings, output_format: str) -> None:
         screen.print(f"after the pause: mode {after.mode} ({after.detail})")
     elif mode.mode is Mode.ADVISE and controller.repair is Mode.AUTOMATIC:
         screen.print("repairs of strict rules start without approval")
+    for entry in schedule:
+        screen.print(printable(entry.mode_line))
 
 
 def _document(

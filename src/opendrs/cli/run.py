@@ -43,6 +43,10 @@ def command(
     after opendrs approve, automatic executes it at once. opendrs mode shows and changes
     the mode. After opendrs pause, no steps start for a time.
 
+    With [[schedule]], several policies run, each at its times: for example balance by
+    day and consolidate by night. One cycle runs at a time. Outside of all windows, no
+    policy runs.
+
     With the section [api] it also accepts requests of host agents (opendrs agent) to
     relieve or drain their hosts, and makes one plan for all requests.
 

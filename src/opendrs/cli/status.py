@@ -12,8 +12,11 @@ from opendrs.cli.console import console, print_json, printable
 from opendrs.cli.formatting import describe_action, format_duration
 from opendrs.cli.options import JSON, config_option, format_option
 from opendrs.cli.platform_store import open_to_read
+from opendrs.cli.schedule_status import EntryStatus, by_next_due, schedule_status
 from opendrs.cli.sources import load_settings
 from opendrs.controller import SystemClock
+from opendrs.controller.modes import OPERATOR_ENTRIES
+from opendrs.controller.policy_schedule import cycle_starts
 from opendrs.controller.serialization import action_document, plain
 from opendrs.controller.status import (
     FAILED,
@@ -41,6 +44,7 @@ class ControllerStatus:
         process: The controller that last held the lease; None if there was none.
         cycle: The last cycle; None if there was none.
         open_steps: Steps without an outcome.
+        schedule: Entries of the schedule, in the order of the file.
     """
 
     platform: str
@@ -49,6 +53,7 @@ class ControllerStatus:
     process: ControllerProcess | None
     cycle: LastCycle | None
     open_steps: tuple[StepRecord, ...]
+    schedule: tuple[EntryStatus, ...] = ()
 
     @property
     def is_running(self) -> bool:
@@ -89,7 +94,8 @@ def command(*, platform: str, config: Path | None, output_format: str) -> int:
     """Show the controller of PLATFORM and its last cycle.
 
     It shows the process that leads, its machine, policy and interval, the decision of
-    the last cycle with its age, and the steps that have no outcome yet. With a
+    the last cycle with its age, and the steps that have no outcome yet. With
+    [[schedule]], it shows when each entry is due, the next one first. With a
     PostgreSQL database, the command works on every machine that reaches it; with an
     SQLite file, on the machine of the controller. Nothing is changed.
 
@@ -103,14 +109,17 @@ def command(*, platform: str, config: Path | None, output_format: str) -> int:
     be read.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
+    now = SystemClock().now()
     with open_to_read(platform, settings) as store:
+        entries = store.load_all(OPERATOR_ENTRIES)
         status = ControllerStatus(
             platform=platform,
-            now=SystemClock().now(),
+            now=now,
             holder=store.lease_holder(),
             process=recorded_process(store),
             cycle=recorded_cycle(store),
             open_steps=store.unfinished(),
+            schedule=schedule_status(settings, cycle_starts(store), entries, now),
         )
     if output_format == JSON:
         print_json(_document(status))
@@ -123,8 +132,11 @@ def _print(status: ControllerStatus) -> None:
     screen, process, cycle = console(), status.process, status.cycle
     screen.print(f"{printable(status.platform)}: {printable(_headline(status))}")
     if process is not None and status.is_running:
+        cycles = f"one cycle every {process.interval:g} s"
+        if status.schedule:
+            cycles = "cycles by the schedule"
         screen.print(
-            f"policy {process.policy}, one cycle every {process.interval:g} s; since "
+            f"policy {process.policy}, {cycles}; since "
             f"{process.started_at:%Y-%m-%d %H:%M:%S} UTC; opendrs {process.version}"
         )
     if cycle is None or status.cycle_age is None:
@@ -136,6 +148,10 @@ def _print(status: ControllerStatus) -> None:
             f"last cycle: {format_duration(status.cycle_age)} ago{late}: "
             f"{printable(cycle.reason)}: {outline}: {printable(cycle.detail)}"
         )
+    if status.schedule:
+        screen.print("schedule:")
+    for entry in by_next_due(status.schedule):
+        screen.print(f"  {printable(entry.line)}")
     screen.print(f"open steps: {len(status.open_steps) or 'none'}")
     for record in status.open_steps:
         screen.print(
@@ -170,6 +186,7 @@ def _document(status: ControllerStatus) -> dict[str, object]:
             "ended_at": cycle.ended_at.isoformat(),
             "age": status.cycle_age,
         },
+        "schedule": [entry.document for entry in status.schedule],
         "open_steps": [
             {
                 "run": record.run,

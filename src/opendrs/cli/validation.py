@@ -148,14 +148,19 @@ def _settings_diagnostics(settings: Settings) -> Iterator[Diagnostic]:
 
 
 def _interval_warnings(settings: Settings) -> Iterator[Diagnostic]:
+    intervals: dict[KeyPath, float] = {
+        ("schedule", index, "interval"): entry.interval
+        for index, entry in enumerate(settings.schedule)
+    }
     for name in ("controller", "agent"):
         part = getattr(settings, name)
-        if part is not None and part.interval < MIN_USUAL_INTERVAL:
-            message = f'{part.interval:g} s is very short; did you mean "'
-            message += f'{part.interval:g} min"?'
-            yield Diagnostic.warning(
-                (name, "interval"), message, DiagnosticCode.IMPLAUSIBLE
-            )
+        if part is not None:
+            intervals[name, "interval"] = part.interval
+    for at, interval in intervals.items():
+        if interval < MIN_USUAL_INTERVAL:
+            message = f"{interval:g} s is very short; did you mean "
+            message += f'"{interval:g} min"?'
+            yield Diagnostic.warning(at, message, DiagnosticCode.IMPLAUSIBLE)
     for name, values in settings.policy_settings.items():
         path = ("policy", name)
         try:

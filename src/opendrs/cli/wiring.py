@@ -9,9 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from types import FrameType
-from typing import Any
 
 from opendrs.api.tls import check_credentials
+from opendrs.cli.controller_policies import (
+    configured_policy,
+    configured_schedule,
+    describe_cycles,
+    policy_names,
+)
 from opendrs.cli.platform_store import open_store
 from opendrs.cli.platforms import connect_platform
 from opendrs.cli.sources import ClusterSource, name_mismatches, observe
@@ -32,10 +37,10 @@ from opendrs.controller.loop import (
 from opendrs.controller.maintenance import MaintenanceDecisionSource, MaintenanceWatch
 from opendrs.controller.modes import MODE_TEXTS, OPERATOR_ENTRIES, effective_mode
 from opendrs.controller.observers import ControllerObservers
+from opendrs.controller.policy_schedule import PolicySchedule
 from opendrs.errors import LeaseLostError
 from opendrs.model import Snapshot
 from opendrs.monitoring.service_manager import check_watchdog
-from opendrs.policies import Policy
 from opendrs.policies.consolidation import Consolidate
 from opendrs.store import (
     DatabasePlanStore,
@@ -129,7 +134,8 @@ class ControllerFactory:
         self._log_start()
         self._approvals = self._create_approvals()
         requests = self._settings.api
-        decision_source = self._decision_source(self._settings)
+        schedule = configured_schedule(self._settings, self._store, self._source.clock)
+        decision_source = self._decision_source(self._settings, schedule)
         require_alive: Callable[[], None] = _check_nothing
         if requests is not None and serving:
             require_alive = self._start_api(requests)
@@ -142,8 +148,9 @@ class ControllerFactory:
             repair_command=repair_command,
             observer=self._observers,
             reconfigure=reconfigure,
+            schedule=schedule,
         )
-        self._observers.configured(self._settings.policy, loop_settings.interval)
+        self._observers.configured(policy_names(self._settings), loop_settings.interval)
         return Controller(
             loop_settings,
             self._execution_context(decision_source),
@@ -160,6 +167,7 @@ class ControllerFactory:
             self._settings.controller,
             self._cancellation,
             platform=self._source.platform.name,
+            schedule=self._settings.schedule,
         )
 
     def _execution_context(self, decision_source: DecisionSource) -> ExecutionContext:
@@ -173,8 +181,10 @@ class ControllerFactory:
             cancellation=self._cancellation,
         )
 
-    def _decision_source(self, settings: Settings) -> DecisionSource:
-        source = self._policy_source(settings)
+    def _decision_source(
+        self, settings: Settings, schedule: PolicySchedule | None
+    ) -> DecisionSource:
+        source = schedule or self._policy_source(settings)
         return MaintenanceDecisionSource(
             source, source.policy, self._store, self._wakeup_event.set
         )
@@ -210,16 +220,21 @@ class ControllerFactory:
             connection = settings.connection(source.platform.name)
             platform = connect_platform(connection, settings.rules)
             source = replace(source, platform=platform)
-        decision_source = self._decision_source(settings)
+        schedule = configured_schedule(settings, self._store, source.clock)
+        decision_source = self._decision_source(settings, schedule)
         self._settings, self._source = settings, source
-        self._approvals = self._approvals.with_settings(settings.controller)
+        self._approvals = self._approvals.with_settings(
+            settings.controller, settings.schedule
+        )
         self._cluster_observer.source = source
         return Reconfiguration(
             interval=settings.controller.interval,
             platform=source.platform,
             protection=settings.protection,
+            policies=policy_names(settings),
             decision_source=decision_source,
             approval=self._approvals,
+            schedule=schedule,
         )
 
     def _start_api(self, requests: ApiSettings) -> Callable[[], None]:
@@ -250,18 +265,19 @@ class ControllerFactory:
             settings,
             self._store.load_all(OPERATOR_ENTRIES),
             self._source.clock.now(),
-            policy=self._settings.policy,
+            policy=policy_names(self._settings),
         )
         in_memory = not self._source.is_persistent
         change = "[controller] mode" if in_memory else f"opendrs mode {name} MODE"
         log_event(
             LogEventCode.CONTROLLER_STARTED,
-            f"{name}: controller started: policy {self._settings.policy}, one cycle "
-            f"every {settings.interval:g} s; mode {mode.mode} ({mode.detail}): "
-            f"{MODE_TEXTS[mode.mode]}; to change it: {change}",
+            f"{name}: controller started: {describe_cycles(self._settings)}; "
+            f"mode {mode.mode} ({mode.detail}): {MODE_TEXTS[mode.mode]}; "
+            f"to change it: {change}",
             platform=name,
             interval=settings.interval,
-            policy=self._settings.policy,
+            policy=policy_names(self._settings),
+            schedule=[entry.name for entry in self._settings.schedule],
             mode=mode.mode,
         )
 
@@ -314,13 +330,6 @@ class ClusterObserver:
         if self._last is not None:
             mismatches = name_mismatches(source.rules, source.networks, self._last)
             raise_diagnostics("the configuration", mismatches)
-
-
-def configured_policy(settings: Settings) -> Policy[Any]:
-    """Return the configured policy; `consolidate` also receives the cycle interval."""
-    consolidates = settings.policy == Consolidate.name
-    changes = {"interval": settings.controller.interval} if consolidates else {}
-    return settings.load_policy(changes=changes)
 
 
 def _both(first: Callable[[], None], second: Callable[[], None]) -> Callable[[], None]:

@@ -20,6 +20,7 @@ from opendrs.config.monitoring_settings import (
 from opendrs.config.notification_settings import NotificationSettings
 from opendrs.config.platform_kinds import PlatformConnection
 from opendrs.config.policy_loading import build_policy
+from opendrs.config.schedule_settings import ScheduleSettings
 from opendrs.config.secret_sources import source_problems
 from opendrs.errors import DiagnosticCode, InvalidSettingError, UnknownPlatformError
 from opendrs.escapes import repr_value
@@ -280,6 +281,8 @@ class Settings:
         store: The store; None for an SQLite file at the default path.
         agent: Settings of the host agent; None if not configured.
         controller: Settings of the control loop.
+        schedule: Policies of the controller and their times; empty for the policy to
+            use in each cycle.
         api: Settings of the API; None if not configured.
         metrics: Settings of the port for metrics; None if not configured.
         notifications: Settings of the notifications.
@@ -294,9 +297,16 @@ class Settings:
     store: StoreSettings | None = None
     agent: AgentSettings | None = None
     controller: ControllerSettings = field(default_factory=ControllerSettings)
+    schedule: tuple[ScheduleSettings, ...] = ()
     api: ApiSettings | None = None
     metrics: MetricsSettings | None = None
     notifications: tuple[NotificationSettings, ...] = ()
+
+    @property
+    def controller_policies(self) -> tuple[str, ...]:
+        """Return the names of the policies of the controller."""
+        scheduled = dict.fromkeys(entry.policy for entry in self.schedule)
+        return tuple(scheduled) or (self.policy,)
 
     def load_policy(
         self, name: str | None = None, changes: Mapping[str, object] | None = None

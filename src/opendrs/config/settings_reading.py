@@ -35,6 +35,7 @@ from opendrs.config.platform_kinds import (
     PlatformRegistry,
 )
 from opendrs.config.policy_loading import bind_policy
+from opendrs.config.schedule_settings import ScheduleSettings
 from opendrs.config.settings import (
     DEFAULT_POLICY,
     RESERVED_NAME,
@@ -61,6 +62,7 @@ _TABLES = frozenset(
         "protection",
         "api",
         "rules",
+        "schedule",
         "store",
     }
 )
@@ -145,6 +147,7 @@ class _SettingsReader:
             store=self._store(tables),
             agent=self._agent(tables),
             controller=self._controller(tables, limits),
+            schedule=tuple(self._schedule(tables, limits, policies)),
             api=self._api(tables, name),
             metrics=self._metrics(tables),
             notifications=tuple(self._notifications(tables.get("notifications", []))),
@@ -230,6 +233,54 @@ class _SettingsReader:
             at = ("controller", "policy_modes", policy)
             self._check_policy(at, policy, {}, limits)
         return settings
+
+    def _schedule(
+        self,
+        tables: Mapping[str, object],
+        limits: Limits,
+        policies: Mapping[str, Mapping[str, object]],
+    ) -> Iterator[ScheduleSettings]:
+        value = tables.get("schedule", [])
+        if not isinstance(value, list):
+            message = f"expected tables [[schedule]], got {repr_value(value)}"
+            self._diagnose(("schedule",), message, DiagnosticCode.WRONG_TYPE)
+            return
+        if value and "api" in tables:
+            message = "expected no [[schedule]] with [api]: requests of agents are "
+            message += "decided on in each cycle"
+            self._diagnose(("schedule",), message, DiagnosticCode.INCONSISTENT)
+        names: set[str] = set()
+        for index, table in enumerate(value):
+            at: KeyPath = ("schedule", index)
+            bound = TableBinder(ScheduleSettings, table, at)
+            self.diagnostics += bound.diagnostics
+            entry = bound.partial_value
+            if entry is None:
+                continue
+            if entry.name in names:
+                message = f"expected a name of its own, got {repr_value(entry.name)}"
+                message += " again"
+                self._diagnose((*at, "name"), message, DiagnosticCode.DUPLICATE_NAME)
+            names.add(entry.name)
+            self._check_scheduled_policy(at, entry, limits, policies)
+            yield entry
+
+    def _check_scheduled_policy(
+        self,
+        at: KeyPath,
+        entry: ScheduleSettings,
+        limits: Limits,
+        policies: Mapping[str, Mapping[str, object]],
+    ) -> None:
+        """Check the settings of *entry* with those of the table of the policy."""
+        before = len(self.diagnostics)
+        self._check_policy((*at, "policy"), entry.policy, {}, limits)
+        if len(self.diagnostics) == before:
+            values = {**policies.get(entry.policy, {}), **entry.settings}
+            found = bind_policy(entry.policy, values, limits, (*at, "settings"))
+            known = bind_policy(entry.policy, policies.get(entry.policy, {}), limits)
+            if not known.diagnostics:  # they are reported for that table
+                self.diagnostics += found.diagnostics
 
     def _resolve_path(self, at: KeyPath, path: Path) -> Path:
         """Return *path* relative to the directory of the document, with ~ expanded."""

@@ -12,6 +12,7 @@ from copy import copy
 from dataclasses import replace
 
 from opendrs.config.controller_settings import ControllerSettings, Mode
+from opendrs.config.schedule_settings import ScheduleSettings
 from opendrs.controller.consent import ApprovedPlan, RecordedDecision
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.execution_context import CancellationToken
@@ -73,6 +74,7 @@ class PlanApprovals:
         settings: The configured modes.
         cancellation: Stop requests to this process.
         platform: Name of the platform, for the commands that messages suggest.
+        schedule: Entries of the schedule of the controller.
     """
 
     def __init__(  # noqa: PLR0913 - the stores, and where plans run
@@ -84,6 +86,7 @@ class PlanApprovals:
         cancellation: CancellationToken,
         *,
         platform: str,
+        schedule: Sequence[ScheduleSettings] = (),
     ) -> None:
         self._platform = platform
         self._plans = plans
@@ -91,12 +94,16 @@ class PlanApprovals:
         self._clock = clock
         self._settings = settings
         self._cancellation = cancellation
+        self._schedule = {entry.name: entry for entry in schedule}
         self._reported_modes: dict[str, EffectiveMode] = {}
 
-    def with_settings(self, settings: ControllerSettings) -> PlanApprovals:
-        """Return the approvals with new *settings*; a change of the mode is logged."""
+    def with_settings(
+        self, settings: ControllerSettings, schedule: Sequence[ScheduleSettings] = ()
+    ) -> PlanApprovals:
+        """Return the approvals with new settings; a change of the mode is logged."""
         changed = copy(self)
         changed._settings = settings  # noqa: SLF001 - of this class
+        changed._schedule = {entry.name: entry for entry in schedule}  # noqa: SLF001
         return changed
 
     def reconcile(self) -> None:
@@ -126,7 +133,7 @@ class PlanApprovals:
 
     def may_start(self, decided: RecordedDecision) -> bool:
         """Return False in mode observe, and if an operator has declined the plan."""
-        mode = self._mode(decided.policy.name, decided.decision.reason.value).mode
+        mode = self._decided_mode(decided)
         if mode is Mode.OBSERVE:
             return False
         if mode is Mode.AUTOMATIC and self._unattended(decided):
@@ -136,8 +143,8 @@ class PlanApprovals:
     def approve(self, decided: RecordedDecision) -> ApprovedPlan | None:
         """Return the steps that the mode allows to start; propose the others."""
         steps = decided.decision.plan.steps
-        self._report_mode(decided.policy.name)
-        mode = self._mode(decided.policy.name, decided.decision.reason.value).mode
+        self._report_mode(decided)
+        mode = self._decided_mode(decided)
         unattended = self._unattended(decided) if mode is Mode.AUTOMATIC else ()
         waiting = remaining_steps(steps, unattended)
         is_proposed = self._supersede(waiting, decided)
@@ -153,27 +160,38 @@ class PlanApprovals:
         groups = joint_steps(steps, snapshot)
         return unattended_steps(steps, groups, snapshot, self._settings)
 
-    def _mode(self, policy: str, reason: str) -> EffectiveMode:
+    def _decided_mode(self, decided: RecordedDecision) -> Mode:
+        """Return the mode that applies now to the plan of *decided*."""
+        reason = decided.decision.reason.value
+        return self._mode(decided.policy.name, reason, decided.schedule).mode
+
+    def _mode(self, policy: str, reason: str, schedule: str = "") -> EffectiveMode:
         """Return the mode that applies now to a plan."""
-        entries = self._store.load_all(OPERATOR_ENTRIES)
         return effective_mode(
-            self._settings, entries, self._clock.now(), policy=policy, reason=reason
+            self._settings,
+            self._store.load_all(OPERATOR_ENTRIES),
+            self._clock.now(),
+            policy=policy,
+            reason=reason,
+            schedule=self._schedule.get(schedule),
         )
 
-    def _report_mode(self, policy: str) -> None:
+    def _report_mode(self, decided: RecordedDecision) -> None:
         """Log the mode if it is another than that of the decision before.
 
-        Only decisions of the same *policy* are compared: its mode may be restricted.
+        Only decisions of the same policy, or for the same entry of the schedule, are
+        compared: their mode may be restricted.
         """
-        mode = self._mode(policy, "")
-        if self._reported_modes.get(policy, mode) != mode:
+        mode = self._mode(decided.policy.name, "", decided.schedule)
+        key = decided.schedule or decided.policy.name
+        if self._reported_modes.get(key, mode) != mode:
             log_event(
                 LogEventCode.MODE_CHANGED,
                 f"mode {mode.mode}: {mode.detail}",
                 mode=mode.mode,
                 source=mode.source,
             )
-        self._reported_modes[policy] = mode
+        self._reported_modes[key] = mode
 
     def _record(self, decided: RecordedDecision, steps: Sequence[Step]) -> PlanRecord:
         now, lifetime = self._clock.now(), self._settings.approval_time
@@ -192,6 +210,7 @@ class PlanApprovals:
         """Supersede proposed plans with other steps; return True if one remains.
 
         A policy that waits does not judge the proposed plan: nothing replaces it then.
+        A policy of the schedule does not judge the plans of the others.
 
         Args:
             steps: The steps of the decision that need an approval.
@@ -200,7 +219,11 @@ class PlanApprovals:
         if decided.decision.reason in _UNDECIDED and not decided.decision.plan.steps:
             return True
         remains, run = False, decided.run
+        scheduled = {entry.policy for entry in self._schedule.values()}
+        others = scheduled - {decided.policy.name}
         for plan in self._plans.plans([PlanState.PROPOSED]):
+            if plan.policy in others:
+                continue
             if are_same(plan.steps, steps):
                 remains = True
                 continue
@@ -249,17 +272,21 @@ class PlanApprovals:
             digest=record.digest,
         )
         approved = replace(record, state=PlanState.APPROVED, approval=approval)
-        return self._started(self._add(approved), approval)
+        return self._started(self._add(approved), approval, decided.schedule)
 
-    def _started(self, plan: PlanRecord, approval: PlanApproval) -> ApprovedPlan | None:
+    def _started(
+        self, plan: PlanRecord, approval: PlanApproval, schedule: str = ""
+    ) -> ApprovedPlan | None:
         """Return the approved steps of *plan*, which is running then.
+
+        The *schedule* restricts only plans that no operator has approved.
 
         Returns:
             None if an operator has cancelled it meanwhile.
         """
         if not self._change(plan, PlanState.RUNNING):
             return None
-        execution = _Execution(self, plan, approval)
+        execution = _Execution(self, plan, approval, schedule)
         steps = tuple(step for step in plan.steps if step.id in approval.steps)
         return ApprovedPlan(
             run=plan.run,
@@ -301,12 +328,14 @@ class PlanApprovals:
             )
         return is_changed
 
-    def stop_reason(self, plan: PlanRecord, approval: PlanApproval) -> str:
+    def stop_reason(
+        self, plan: PlanRecord, approval: PlanApproval, schedule: str
+    ) -> str:
         """Return why no further step of the running *plan* may start, or nothing."""
         now = self._plans.plan(plan.id)
         if now is None or now.state is not PlanState.RUNNING:
             return "plan cancelled" if now is None else f"plan {now.state}"
-        mode = self._mode(plan.policy, plan.reason)
+        mode = self._mode(plan.policy, plan.reason, schedule)
         if mode.mode is Mode.OBSERVE:
             return f"mode {mode.mode}: {mode.detail}"
         if mode.mode is Mode.ADVISE and approval.user is None:
@@ -337,17 +366,24 @@ class _Execution:
     """Execution of one plan: why it stops, and how it ended."""
 
     def __init__(
-        self, approvals: PlanApprovals, plan: PlanRecord, approval: PlanApproval
+        self,
+        approvals: PlanApprovals,
+        plan: PlanRecord,
+        approval: PlanApproval,
+        schedule: str,
     ) -> None:
         self._approvals = approvals
         self._plan = plan
         self._approval = approval
+        self._schedule = schedule
         self._stop_reason = ""
 
     def stop_reason(self) -> str:
         """Return why no further step may start; once stopped, it stays so."""
         if not self._stop_reason:
-            found = self._approvals.stop_reason(self._plan, self._approval)
+            found = self._approvals.stop_reason(
+                self._plan, self._approval, self._schedule
+            )
             self._stop_reason = found
         return self._stop_reason
 

@@ -22,6 +22,7 @@ class RecordedDecision:
         snapshot: The snapshot that was evaluated.
         policy: The policy.
         decision: Its decision.
+        schedule: Name of the entry of the schedule that it decided for, or empty.
     """
 
     run: str
@@ -29,6 +30,7 @@ class RecordedDecision:
     snapshot: Snapshot
     policy: Policy[Any]
     decision: Decision[Any]
+    schedule: str = ""
 
 
 def _ignore_report(report: ExecutionReport) -> None:

@@ -12,11 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 from uuid import uuid4
 
-from opendrs.controller.consent import (
-    Approval,
-    ApprovedPlan,
-    RecordedDecision,
-)
+from opendrs.controller.consent import Approval, ApprovedPlan, RecordedDecision
 from opendrs.controller.drained_nodes import limits_of, with_drained_nodes
 from opendrs.controller.execution_context import ExecutionContext, ExecutionObserver
 from opendrs.controller.executor import ExecutionReport, execute
@@ -93,16 +89,18 @@ class Evaluation(Generic[MemoryT]):
         decision: The decision.
         search: Portions of a search that a time limit has ended; empty without one.
         policy: The policy that decided; None for that of the decision source.
+        schedule: Name of the entry of the schedule that it decided for, or empty.
     """
 
     memory: MemoryT
     decision: Decision[MemoryT]
     search: tuple[Portion, ...] = ()
     policy: Policy[Any] | None = None
+    schedule: str = ""
 
 
 def evaluations(
-    snapshot: Snapshot, policy: Policy[MemoryT], store: Store
+    snapshot: Snapshot, policy: Policy[MemoryT], store: Store, schedule: str = ""
 ) -> Iterator[Evaluation[MemoryT]]:
     """Yield the repair of violated strict rules, if any, and the decision of *policy*.
 
@@ -113,18 +111,19 @@ def evaluations(
         snapshot: The cluster, as returned by `enrich_snapshot`.
         policy: The policy.
         store: Contains the memory of the policy.
+        schedule: Name of the entry of the schedule that the policy decides for.
 
     Raises:
         StoreError: The memory cannot be read or written, or does not fit the policy.
     """
     record_nodes(snapshot, store)
-    memory = load_memory(policy, store)
+    memory = load_memory(policy, store, schedule)
     repair = first_repair(policy, snapshot, memory)
     if repair is not None:
-        yield Evaluation(memory, repair)
+        yield Evaluation(memory, repair, schedule=schedule)
     decision = policy.decide(snapshot, memory)
-    save_memory(policy, decision.memory, store)
-    yield Evaluation(memory, decision)
+    save_memory(policy, decision.memory, store, schedule)
+    yield Evaluation(memory, decision, schedule=schedule)
 
 
 class DecisionSource(Protocol):
@@ -165,11 +164,13 @@ class PolicyDecisionSource:
     Args:
         policy: The policy.
         store: Contains the memory of the policy.
+        schedule: Name of the entry of the schedule that it decides for, or empty.
     """
 
-    def __init__(self, policy: Policy[Any], store: Store) -> None:
+    def __init__(self, policy: Policy[Any], store: Store, schedule: str = "") -> None:
         self._policy = policy
         self._store = store
+        self._schedule = schedule
 
     @property
     def policy(self) -> Policy[Any]:
@@ -181,7 +182,7 @@ class PolicyDecisionSource:
 
     def evaluations(self, snapshot: Snapshot) -> Iterator[Evaluation[Any]]:
         """Yield the repair of violated strict rules, if any, and the decision."""
-        return evaluations(snapshot, self._policy, self._store)
+        return evaluations(snapshot, self._policy, self._store, self._schedule)
 
     def record_decision(
         self, decision: Decision[Any], run: str, started: Sequence[Step]
@@ -367,6 +368,7 @@ def _record(
         snapshot=snapshot,
         policy=policy,
         decision=evaluation.decision,
+        schedule=evaluation.schedule,
     )
     execution.store.record_cycle(
         cycle_record(
@@ -377,6 +379,7 @@ def _record(
             memory=evaluation.memory,
             decision=evaluation.decision,
             search=evaluation.search,
+            schedule=evaluation.schedule,
         )
     )
     return decided

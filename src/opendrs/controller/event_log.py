@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
@@ -191,7 +192,10 @@ class CycleLogger:
         self._last_busy: dict[NodeId, str] = {}
         self._execution_observer = execution_observer
         self._repair_command = repair_command
-        self._decisions = _ChangeDetector[object](None)
+        # By entry of the schedule, because the entries alternate.
+        self._decisions = defaultdict[str, _ChangeDetector[object]](
+            lambda: _ChangeDetector(None)
+        )
         self._violations = _ChangeDetector[tuple[tuple[Violation, ...], ...]](((), ()))
 
     def recovery_started(self, records: Sequence[StepRecord]) -> None:
@@ -216,19 +220,25 @@ class CycleLogger:
         self._log_violations(policy, decided.snapshot, actions)
         outline = format_count(len(steps), "step") if steps else "nothing to do"
         reasons = [reason_text(decision.reason), decision.detail]
-        text = f"{policy.name}: {outline}: {': '.join(filter(None, reasons))}"
+        schedule = decided.schedule
+        name = policy.name
+        if schedule not in ("", name):
+            name = f"{schedule}: {name}"
+        text = f"{name}: {outline}: {': '.join(filter(None, reasons))}"
         if not steps:
             text = "; ".join([text, *_first_texts(decision.notes, "note")])
         # A decision with the same reason and other numbers counts as unchanged.
         detail = _NUMBER.sub("#", decision.detail)
         outcome = policy.name, decision.reason, detail, actions
-        is_new = self._decisions.is_new(decided.snapshot.taken_at, outcome)
+        taken_at = decided.snapshot.taken_at
+        is_new = self._decisions[schedule].is_new(taken_at, outcome)
         log_event(
             LogEventCode.DECISION_MADE,
             text,
             level=logging.INFO if is_new else logging.DEBUG,
             run=decided.run,
             policy=policy.name,
+            **({"schedule": schedule} if schedule else {}),
             reason=decision.reason,
             detail=decision.detail,
             notes=list(decision.notes),

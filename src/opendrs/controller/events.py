@@ -31,6 +31,8 @@ class LogEventCode(StrEnum):
     """A plan has ended. A warning if it failed; at level debug if it is running."""
     MODE_CHANGED = "mode-changed"
     """The mode that applies has changed, for example by a pause."""
+    SCHEDULE_CHANGED = "schedule-changed"
+    """Other entries of the schedule are open than before; `entries` has the times."""
     STEP_STARTED = "step-started"
     """A step was started on the platform."""
     STEP_WAITING = "step-waiting"

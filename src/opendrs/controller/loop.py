@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.execution_context import ExecutionContext
 from opendrs.controller.executor import ExecutionReport
 from opendrs.controller.observers import ControllerObserver, NullControllerObserver
+from opendrs.controller.policy_schedule import PolicySchedule
 from opendrs.errors import PermissionDeniedError, PlatformError, UnsupportedError
 from opendrs.model import Protection, Snapshot, format_count
 from opendrs.ports import Platform
@@ -53,15 +55,19 @@ class Reconfiguration:
         interval: Seconds between the starts of two cycles.
         platform: Executes the actions.
         protection: Protection of the cluster.
+        policies: Names of the policies, for the observer.
         decision_source: Source of the decisions.
         approval: Approval of the plans.
+        schedule: Times of the cycles of several policies, instead of *interval*.
     """
 
     interval: float
     platform: Platform
     protection: Protection
+    policies: str
     decision_source: DecisionSource
     approval: Approval
+    schedule: PolicySchedule | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +86,7 @@ class LoopSettings:
         observer: Receives the events of the loop.
         reconfigure: Function that returns new parts if the configuration has
             changed; otherwise None.
+        schedule: Times of the cycles of several policies, instead of *interval*.
     """
 
     interval: float
@@ -89,6 +96,7 @@ class LoopSettings:
     repair_command: str | None = None
     observer: ControllerObserver = field(default_factory=NullControllerObserver)
     reconfigure: Callable[[], Reconfiguration | None] = lambda: None
+    schedule: PolicySchedule | None = None
 
 
 class Controller:
@@ -121,13 +129,20 @@ class Controller:
             approval=approval,
             observer=self._cycle_logger(execution),
         )
-        self._timer = IntervalTimer(settings.interval, execution.clock.monotonic())
+        self._schedule = settings.schedule
+        self._timer = IntervalTimer(
+            self._timer_interval(settings.interval), execution.clock.monotonic()
+        )
         self._backoff = ExponentialBackoff(INITIAL_BACKOFF, 0)
         self._reported_error = ""
 
     def _cycle_logger(self, execution: ExecutionContext) -> CycleLogger:
         command = self._settings.repair_command
         return CycleLogger(execution.observer, command, execution.protection)
+
+    def _timer_interval(self, interval: float) -> float:
+        """Return the interval of the timer: with a schedule, it only expedites."""
+        return interval if self._schedule is None else math.inf
 
     def run_forever(self) -> None:
         """Run cycles until stopped and all running steps have ended.
@@ -173,9 +188,13 @@ class Controller:
         clock, observer = self._execution.clock, self._settings.observer
         started_at = clock.monotonic()
         self._timer.start_cycle(started_at)
+        if self._schedule is not None:
+            self._schedule.start_cycle()
         try:
             result = run_cycle(self._cycle)
         except PlatformError as error:
+            if self._schedule is not None:
+                self._schedule.cycle_failed()
             observer.cycle_failed(error, clock.monotonic() - started_at)
             raise
         observer.cycle_finished(result, clock.monotonic() - started_at)
@@ -210,22 +229,28 @@ class Controller:
             if self._wakeup_event.consume():
                 self._timer.expedite(now, self._settings.batch_window)
             remaining = self._timer.remaining(now)
-            if remaining <= 0:
+            if remaining <= 0 or self._is_scheduled(now):
                 return True
             for run, report in execute_approved(self._cycle):
                 _log_executed(run, report)
             self._execution.clock.sleep(min(remaining, POLL_INTERVAL))
         return False
 
+    def _is_scheduled(self, now: float) -> bool:
+        """Return True if the schedule has a cycle that is due."""
+        if self._schedule is None or self._backoff.is_waiting(now):
+            return False
+        return self._schedule.is_due()
+
     def _replace_parts(self, new: Reconfiguration | None) -> None:
         """Use the parts in *new* from the next cycle on."""
         if new is None:
             return
-        policy = new.decision_source.policy
+        self._schedule = new.schedule
         self._execution = replace(
             self._execution,
             platform=new.platform,
-            limits=policy.limits,
+            limits=new.decision_source.policy.limits,
             protection=new.protection,
         )
         self._cycle = replace(
@@ -235,8 +260,9 @@ class Controller:
             approval=new.approval,
             observer=self._cycle_logger(self._execution),
         )
-        self._timer.change_interval(new.interval, self._execution.clock.monotonic())
-        self._settings.observer.configured(policy.name, new.interval)
+        interval = self._timer_interval(new.interval)
+        self._timer.change_interval(interval, self._execution.clock.monotonic())
+        self._settings.observer.configured(new.policies, new.interval)
 
     def _record_unreachable(self, error: PlatformError) -> None:
         """Schedule a retry of the unreachable cluster; log the first failure."""

@@ -63,7 +63,7 @@ class MaintenanceDecisionSource:
     @property
     def policy(self) -> Policy[Any]:
         """Return the policy that is evaluated without maintenance."""
-        return self._policy
+        return self._policy if self._source is None else self._source.policy
 
     def reconcile(self) -> None:
         """Settle open requests."""

@@ -12,7 +12,9 @@ from datetime import datetime
 from enum import StrEnum
 
 from opendrs.config.controller_settings import ControllerSettings, Mode
+from opendrs.config.schedule_settings import ScheduleSettings
 from opendrs.controller.protection import BREAKER_KEY
+from opendrs.controller.scheduling import calendar_of, describe_entry
 from opendrs.model import (
     PowerOff,
     PowerOn,
@@ -53,6 +55,8 @@ class ModeSource(StrEnum):
     """The command `opendrs mode`."""
     POLICY = "policy"
     """The setting `policy_modes`."""
+    SCHEDULE = "schedule"
+    """The entry of the schedule: its mode, or it is not open."""
     REPAIR = "repair"
     """The setting `repair`, for plans that repair violated strict rules."""
     BREAKER = "breaker"
@@ -109,19 +113,20 @@ class Pause:
         }
 
 
-def effective_mode(
+def effective_mode(  # noqa: PLR0913 - all that determines the mode
     settings: ControllerSettings,
     entries: Entries,
     now: datetime,
     *,
     policy: str,
     reason: str = "",
+    schedule: ScheduleSettings | None = None,
 ) -> EffectiveMode:
     """Return the mode that applies to a plan now.
 
-    The mode that an operator has set replaces the configured one. `policy_modes` only
-    restricts it. In mode advise, a repair may be automatic. An open circuit breaker
-    allows at most advise, and a pause allows nothing.
+    The mode that an operator has set replaces the configured one. `policy_modes` and
+    the schedule only restrict it. In mode advise, a repair may be automatic. An open
+    circuit breaker allows at most advise, and a pause allows nothing.
 
     Args:
         settings: The configuration.
@@ -129,6 +134,7 @@ def effective_mode(
         now: The time.
         policy: Name of the policy that decides.
         reason: Code of the reason of the decision; empty if there is none.
+        schedule: Entry of the schedule that the plan was decided for; None without.
 
     Raises:
         StoreError: An entry cannot be read.
@@ -146,6 +152,7 @@ def effective_mode(
     if allowed.level < effective.mode.level:
         detail = f"the policy {policy} is configured with mode {allowed}"
         effective = EffectiveMode(mode=allowed, source=ModeSource.POLICY, detail=detail)
+    effective = _scheduled_mode(effective, schedule, now)
     if BREAKER_KEY in entries and effective.mode is not Mode.OBSERVE:
         return EffectiveMode(
             mode=Mode.ADVISE,
@@ -163,6 +170,21 @@ def effective_mode(
             detail="repairs are configured with mode automatic",
         )
     return effective
+
+
+def _scheduled_mode(
+    effective: EffectiveMode, schedule: ScheduleSettings | None, now: datetime
+) -> EffectiveMode:
+    """Return the stricter one of *effective* and what *schedule* allows now."""
+    if schedule is None:
+        return effective
+    allowed, state = schedule.mode, f"is configured with mode {schedule.mode}"
+    if not calendar_of(schedule).is_open(now):
+        allowed, state = Mode.OBSERVE, f"is {describe_entry(schedule, now)}"
+    if effective.mode.level <= allowed.level:
+        return effective
+    detail = f"the schedule {schedule.name} {state}"
+    return EffectiveMode(mode=allowed, source=ModeSource.SCHEDULE, detail=detail)
 
 
 def platform_mode(settings: ControllerSettings, entries: Entries) -> EffectiveMode:

@@ -18,14 +18,20 @@ MemoryT = TypeVar("MemoryT")
 _FIELD = "memory"
 
 
-def load_memory(policy: Policy[MemoryT], store: Store) -> MemoryT:
+def load_memory(policy: Policy[MemoryT], store: Store, schedule: str = "") -> MemoryT:
     """Return the saved memory of *policy*, or its initial memory if none is saved.
+
+    Args:
+        policy: The policy.
+        store: The store.
+        schedule: Name of the entry of the schedule that the policy decides for; each
+            entry has its own memory. Empty if there is none.
 
     Raises:
         StoreError: The store cannot be read, or the saved value does not have the
             type that the policy declares for its memory.
     """
-    name = _store_key(policy)
+    name = _store_key(policy, schedule)
     saved = store.load(name)
     if saved is None:
         return policy.initial_memory()
@@ -36,18 +42,23 @@ def load_memory(policy: Policy[MemoryT], store: Store) -> MemoryT:
     return memory
 
 
-def save_memory(policy: Policy[MemoryT], memory: MemoryT, store: Store) -> None:
-    """Save *memory* for the next cycle, unless it is None.
+def save_memory(
+    policy: Policy[MemoryT], memory: MemoryT, store: Store, schedule: str = ""
+) -> None:
+    """Save *memory* for the next cycle of *schedule*, unless it is None.
 
     Raises:
         StoreError: The store cannot be written.
     """
     if memory is not None:
-        store.save(_store_key(policy), {_FIELD: memory})
+        store.save(_store_key(policy, schedule), {_FIELD: memory})
 
 
-def _store_key(policy: Policy[Any]) -> str:
-    return f"memory of {policy.name}"
+def _store_key(policy: Policy[Any], schedule: str) -> str:
+    """Return the key; an entry with the name of its policy shares that of `apply`."""
+    key = f"memory of {policy.name}"
+    is_own = schedule not in ("", policy.name)
+    return f"{key}, schedule {schedule}" if is_own else key
 
 
 def _check_memory(policy: Policy[Any], saved: object) -> Diagnostic | None:

@@ -59,7 +59,8 @@ def replay(cycle: CycleRecord) -> ReplayedDecision:
         policy = _policy(recorded["policy"], document["settings"])
         snapshot = recorded_snapshot_from(document["snapshot"], cycle.run)
         decision = _decide(policy, snapshot, document)
-        repeated = plain(plan_document(policy.name, decision, snapshot))
+        schedule = str(recorded.get("schedule", ""))
+        repeated = plain(plan_document(policy.name, decision, snapshot, schedule))
     except (ConfigurationError, LookupError, TypeError, ValueError) as error:
         raise StoreError(
             f"store: cycle {cycle.run}: cannot be replayed: {error}"

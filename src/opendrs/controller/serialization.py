@@ -51,9 +51,12 @@ def step_document(step: Step) -> dict[str, object]:
 
 
 def plan_document(
-    policy: str, decision: Decision[Any], snapshot: Snapshot
+    policy: str, decision: Decision[Any], snapshot: Snapshot, schedule: str = ""
 ) -> dict[str, object]:
-    """Return the decision of a policy about *snapshot* as plain values."""
+    """Return the decision of a policy about *snapshot* as plain values.
+
+    With a *schedule*, it contains the name of that entry.
+    """
     steps = decision.plan.steps
     change = violation_change(
         snapshot, snapshot.apply(*(each.action for each in steps))
@@ -74,6 +77,7 @@ def plan_document(
             "after": violation_documents(change.after),
         },
         "steps": [step_document(step) for step in steps],
+        **({"schedule": schedule} if schedule else {}),
     }
 
 
@@ -99,6 +103,7 @@ def cycle_record(  # noqa: PLR0913 - the inputs and the result of a decision
     memory: object,
     decision: Decision[Any],
     search: Sequence[Portion] = (),
+    schedule: str = "",
 ) -> CycleRecord:
     """Return the record of a cycle.
 
@@ -113,6 +118,7 @@ def cycle_record(  # noqa: PLR0913 - the inputs and the result of a decision
         memory: Memory of the policy before the decision.
         decision: The decision.
         search: Portions of a search that a time limit has ended; empty without one.
+        schedule: Name of the entry of the schedule that it was decided for, or empty.
     """
     return CycleRecord(
         run=run,
@@ -121,7 +127,7 @@ def cycle_record(  # noqa: PLR0913 - the inputs and the result of a decision
             "settings": plain(asdict(policy)),  # type: ignore[call-overload]  # a dataclass
             "memory": plain(memory),
             "snapshot": snapshot_document(snapshot),
-            "decision": plain(plan_document(policy.name, decision, snapshot)),
+            "decision": plain(plan_document(policy.name, decision, snapshot, schedule)),
             **({"search": plain(list(search))} if search else {}),
             **({"repair_first": True} if decision.repair_first else {}),
             **_estimates(decision, snapshot, policy.limits),

@@ -11,6 +11,7 @@ from opendrs.config import api_schema
 from opendrs.config.controller_settings import ControllerSettings
 from opendrs.config.monitoring_settings import MetricsSettings
 from opendrs.config.notification_settings import EmailSettings, WebhookSettings
+from opendrs.config.schedule_settings import ScheduleSettings
 from opendrs.config.settings import AgentSettings, ApiSettings
 from opendrs.config.snapshot_schema import FIELDS
 from opendrs.model import Limits, LoadState
@@ -88,6 +89,19 @@ def test_every_setting_is_in_the_reference_with_its_default(
             assert f"| `{field.name}` | {default_text(default)} |" in reference_section(
                 title
             )
+
+
+def test_every_setting_of_a_schedule_is_in_the_reference_with_its_default() -> None:
+    section = reference_section("`[[schedule]]`")
+    texts = {"policy": "required", "name": "that of the policy"}
+    for field in fields(ScheduleSettings):
+        default = (
+            field.default
+            if field.default_factory is MISSING
+            else field.default_factory()
+        )
+        text = texts.get(field.name, default_text(default))
+        assert f"| `{field.name}` | {text} |" in section
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import tomli_w
 
-from opendrs.cli.wiring import configured_policy
+from opendrs.cli.controller_policies import configured_policy
 from opendrs.config import write_snapshot
 from opendrs.config.controller_settings import ControllerSettings
 from opendrs.config.settings import Settings

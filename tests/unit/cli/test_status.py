@@ -17,7 +17,7 @@ import pytest
 from opendrs.controller import SystemClock
 from opendrs.controller.status import CYCLE_KEY, StatusRecorder
 from opendrs.errors import PlatformUnavailableError
-from opendrs.model import StepId
+from opendrs.model import StepId, time_as_text
 from opendrs.ports import StepRecord
 from opendrs.store import LeaseHolder, SqliteStore
 from opendrs.store.lease import Lease, lease_holder
@@ -179,3 +179,60 @@ def test_query_of_the_holder_does_not_prevent_the_lease(tmp_path: Path) -> None:
     assert lease_holder(path) == LeaseHolder(socket.gethostname(), os.getpid())
     lease.release()
     assert lease_holder(path) is None
+
+
+SCHEDULE = """
+[controller]
+mode = "automatic"
+[[schedule]]
+name = "never"
+policy = "consolidate"
+blackout = ["2020-01-01/2099-12-31"]
+[[schedule]]
+name = "always"
+policy = "balance"
+interval = "1 h"
+mode = "advise"
+[[schedule]]
+policy = "repair"
+"""
+
+
+def test_next_due_entries_of_the_schedule_are_shown(opendrs: RunOpendrs) -> None:
+    Path("opendrs.toml").write_text(CONFIG + SCHEDULE)
+    started_at = SystemClock().now()
+    with controller() as (store, _):
+        store.save("schedule/always", {"started_at": time_as_text(started_at)})
+        shown = opendrs("status", "lab").out
+        document = json.loads(opendrs("status", "lab", "--format", "json").out)
+
+    lines = shown.partition("schedule:\n")[2].splitlines()[:3]
+    assert [line.split(":")[0].strip() for line in lines] == [
+        "repair",
+        "always",
+        "never",
+    ]
+    assert "a cycle is due now; last none" in lines[0]
+    assert "no cycle in the next year" in lines[2]
+    never, always, repair = document["schedule"]
+    assert (never["open"], never["next_due"], never["mode"]) == (False, None, "observe")
+    due = datetime.fromisoformat(always["next_due"])
+    assert due == started_at + timedelta(hours=1)
+    assert (always["open"], always["mode"]) == (True, "advise")
+    assert (repair["started_at"], repair["mode"]) == (None, "automatic")
+
+
+def test_mode_shows_that_of_each_entry(opendrs: RunOpendrs) -> None:
+    Path("opendrs.toml").write_text(CONFIG + SCHEDULE)
+
+    shown = opendrs("mode", "lab").out
+    document = json.loads(opendrs("mode", "lab", "--format", "json").out)
+
+    assert "always: mode advise" in shown
+    assert document["mode"] == "automatic"
+    modes = [(each["name"], each["source"]) for each in document["schedule"]]
+    assert modes == [
+        ("never", "schedule"),
+        ("always", "schedule"),
+        ("repair", "configuration"),
+    ]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from opendrs.config.controller_settings import ControllerSettings, Mode
+from opendrs.config.schedule_settings import ScheduleSettings
 from opendrs.controller.modes import (
     MODE_KEY,
     PAUSE_KEY,
@@ -162,3 +163,52 @@ def test_chosen_steps_include_what_they_depend_on(
     chosen: str, groups: tuple[tuple[StepId, ...], ...], expected: tuple[str, ...]
 ) -> None:
     assert with_prerequisites(PLAN, groups, ids(chosen)) == expected
+
+
+SATURDAY = ScheduleSettings(policy="balance", windows=("Sat 11:00-13:00",))
+
+
+@pytest.mark.parametrize(
+    ("configured", "allowed", "day", "expected", "source"),
+    [
+        ("automatic", "automatic", "Sat", "automatic", "configuration"),
+        ("automatic", "advise", "Sat", "advise", "schedule"),
+        ("advise", "automatic", "Sat", "advise", "configuration"),
+        ("advise", "observe", "Sat", "observe", "schedule"),
+        ("observe", "automatic", "Sat", "observe", "configuration"),
+        ("automatic", "automatic", "Sun", "observe", "schedule"),
+        ("observe", "automatic", "Sun", "observe", "configuration"),
+    ],
+)
+def test_schedule_restricts_the_mode(
+    configured: str, allowed: str, day: str, expected: str, source: str
+) -> None:
+    """NOON is on a Saturday."""
+    schedule = replace(SATURDAY, mode=Mode(allowed), windows=(f"{day} 11:00-13:00",))
+
+    found = effective_mode(
+        ControllerSettings(mode=Mode(configured)),
+        {},
+        NOON,
+        policy="balance",
+        schedule=schedule,
+    )
+
+    assert (found.mode, found.source) == (expected, source)
+
+
+def test_repair_may_be_automatic_in_an_advised_entry_but_not_in_a_closed_one() -> None:
+    settings = ControllerSettings(mode=Mode.AUTOMATIC, repair=Mode.AUTOMATIC)
+    modes = [
+        effective_mode(
+            settings,
+            {},
+            at,
+            policy="balance",
+            reason="repairs-rules",
+            schedule=replace(SATURDAY, mode=Mode.ADVISE),
+        ).mode
+        for at in (NOON, NOON + timedelta(hours=1))
+    ]
+
+    assert modes == [Mode.AUTOMATIC, Mode.OBSERVE]
