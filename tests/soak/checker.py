@@ -508,7 +508,7 @@ class InvariantChecker:
             elif rule.kind == "node-affinity":
                 if source in rule.hosts and target not in rule.hosts:
                     self.report(Invariant.RULE, f"{name} on {target}: {rule}", name)
-            elif rule.kind == "anti-affinity":
+            elif rule.kind == "anti-affinity" and job.action[0] != RELOCATION:
                 for other in set(rule.guests) & self._guests.keys() - {name}:
                     places = self._known_nodes(self._guests[other])
                     if target in places and source not in places:
