@@ -241,7 +241,12 @@ class TaskTracker:
             self._finish_lost(f"{self._abort_detail}; the abort had no effect")
 
     def _abort(self, task: TaskId) -> None:
-        """Abort *task*; retry at the next poll if the platform is unreachable."""
+        """Abort *task*; retry at the next poll if the platform is unreachable.
+
+        Raises:
+            LeaseLostError: Another controller may follow the task by now.
+        """
+        self._context.store.require_lease()
         try:
             self._context.platform.abort(task)
         except PlatformUnavailableError:
