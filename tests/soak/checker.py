@@ -603,7 +603,7 @@ class InvariantChecker:
         """Return whether the controller can know that *job* is under way."""
         shown = job.began + self.limits.lag <= self._look.taken
         if job.action[0] == RELOCATION:
-            return shown  # nothing else tells where a stopped guest is
+            return shown  # nothing else shows where a stopped guest is
         if job.own:  # also when it is recorded as lost, as long as it may be running
             return shown or not job.lost
         return shown and job.action[2] not in self._look.unreachable

@@ -22,7 +22,7 @@ Place = tuple[str, str]  # where a guest is, and where it migrates to
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look at the cluster showed.
+    """State of the cluster as one look showed it.
 
     Attributes:
         use: CPU and memory in use, of hosts and guests; None where unknown.
