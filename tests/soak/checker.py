@@ -508,7 +508,7 @@ class InvariantChecker:
             elif rule.kind == "node-affinity":
                 if source in rule.hosts and target not in rule.hosts:
                     self.report(Invariant.RULE, f"{name} on {target}: {rule}", name)
-            elif rule.kind == "anti-affinity":
+            elif rule.kind == "anti-affinity" and job.action[0] != RELOCATION:
                 for other in set(rule.guests) & self._guests.keys() - {name}:
                     places = self._known_nodes(self._guests[other])
                     if target in places and source not in places:
@@ -603,7 +603,7 @@ class InvariantChecker:
         """Return whether the controller can know that *job* is under way."""
         shown = job.began + self.limits.lag <= self._look.taken
         if job.action[0] == RELOCATION:
-            return shown  # nothing else tells where a stopped guest is
+            return shown  # nothing else shows where a stopped guest is
         if job.own:  # also when it is recorded as lost, as long as it may be running
             return shown or not job.lost
         return shown and job.action[2] not in self._look.unreachable

@@ -28,7 +28,7 @@ Report = Callable[..., None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfiguredConsent:
-    """What the configuration lets a controller start.
+    """Extent of what the configuration lets a controller start.
 
     Attributes:
         mode: The mode.
@@ -37,7 +37,7 @@ class ConfiguredConsent:
         advise_tags: Guests with such a tag need an approval.
         advise_guests: Guests that need an approval.
         lifetime: Seconds in which a plan can be approved and started.
-        patience: Seconds for which an execution waits for the platform.
+        start_timeout: Seconds for which an execution waits for the platform.
     """
 
     mode: str = AUTOMATIC
@@ -46,7 +46,7 @@ class ConfiguredConsent:
     advise_tags: Collection[str] = ()
     advise_guests: Collection[str] = ()
     lifetime: float = math.inf
-    patience: float = 0.0
+    start_timeout: float = 0.0
 
 
 class ConsentJudge:
@@ -187,7 +187,7 @@ class ConsentJudge:
         approved = self._approved.get(plan.id, {})
         needs_approval = mode == ADVISE or self._is_advised(action[1])
         if needs_approval and approved.get(step) != action:
-            return f"the mode is {mode}, and nobody has approved it"
+            return f"the mode is {mode}, and it is not approved"
         return ""
 
     def _effective_mode(self, plan: RecordedPlan) -> str:
@@ -214,7 +214,7 @@ class ConsentJudge:
         self._started_runs.add(run)
         decided = self._decided[run]
         age = min(self._now - decided.at, decided.elapsed(self._now))
-        if age > self._configured.lifetime + self._configured.patience:
+        if age > self._configured.lifetime + self._configured.start_timeout:
             detail = f"plan {plan.id} starts {age:.0f} s after the decision"
             self._report(Invariant.EXPIRED, detail, plan.id)
 

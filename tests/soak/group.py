@@ -23,7 +23,9 @@ from support.postgresql_server import PostgresqlServer
 
 LEASE_TIME = 1.5  # real seconds
 DEPOSED, STUCK = "deposed", "stuck"
-PATIENCE = 60.0  # real seconds within which another one leads, on a busy machine
+TAKEOVER_TIMEOUT = (
+    60.0  # real seconds within which another one leads, on a busy machine
+)
 
 
 @dataclass(eq=False)
@@ -84,7 +86,9 @@ class ControllerGroup:
             self._waiting.append(self._fork())
         leader = self._next_leader()
         if leader is None:
-            self.endpoint.report_stuck(f"nobody leads after {PATIENCE:g} s")
+            self.endpoint.report_stuck(
+                f"no controller leads after {TAKEOVER_TIMEOUT:g} s"
+            )
             return KILLED, STUCK
         leader.line.send(None)
         how, detail = self._serve(leader)
@@ -109,7 +113,7 @@ class ControllerGroup:
 
     def _next_leader(self) -> Member | None:
         """Wait until one of the waiting members leads."""
-        ready = wait([member.line for member in self._waiting], PATIENCE)
+        ready = wait([member.line for member in self._waiting], TAKEOVER_TIMEOUT)
         for member in self._waiting:
             if member.line in ready and member.line.recv() == ("leads",):
                 if self._lost_at is not None:

@@ -123,7 +123,7 @@ class FaultyPlatform:
     def sleep(self, seconds: float) -> None:
         """Let *seconds* pass, and never less than a clock can show.
 
-        A controller that waits for its next cycle is woken up late: to look for
+        A controller that waits for its next cycle continues late: to look for
         commands of operators twice a second would take most of the time of a test.
         """
         passes = LONG_SLEEP if seconds == SHORT_SLEEP else max(seconds, 1e-6)
@@ -131,7 +131,7 @@ class FaultyPlatform:
 
     @contextmanager
     def unnoticed(self) -> Iterator[None]:
-        """Answer a former leader, which tells nothing about the present one."""
+        """Answer a former leader, without a notice to the judges."""
         self._is_unnoticed = True
         try:
             yield

@@ -91,7 +91,7 @@ class RecordedPlan:
 
 
 class Record:
-    """What controllers and operators have written.
+    """Rows that controllers and operators have written.
 
     Args:
         database: The database.

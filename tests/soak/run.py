@@ -171,7 +171,7 @@ class SoakRun:
             advise_tags=consent.advise_tags,
             advise_guests=consent.advise_guests,
             lifetime=consent.approval_time,
-            patience=scenario.limits.migration_timeout + MINUTE,
+            start_timeout=scenario.limits.migration_timeout + MINUTE,
         )
         self._checker.judges += [
             ConsentJudge(record, configured, report),

@@ -22,7 +22,7 @@ Place = tuple[str, str]  # where a guest is, and where it migrates to
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look at the cluster showed.
+    """State of the cluster as one look showed it.
 
     Attributes:
         use: CPU and memory in use, of hosts and guests; None where unknown.
@@ -103,6 +103,7 @@ class UndoJudge:
         self._past: dict[Key, PastMove] = {}
         self._decisions: dict[str, Mapping[tuple[str, str], str]] = {}
         self._repairing: dict[str, bool] = {}
+        self._drained: set[str] = set()
 
     def event(self, at: float, event: str, facts: Mapping[str, Any]) -> None:
         """Follow a true event."""
@@ -119,6 +120,12 @@ class UndoJudge:
             past.start.clock_set(self._now, offset - self._offset)
         self._offset = offset
 
+    def _on_command(self, command: str, host: str = "", **_: object) -> None:
+        if command == "drain":
+            self._drained.add(host)
+        elif command == "undrain":
+            self._drained.discard(host)
+
     def _on_look(self, shown: Look | None = None, **_: object) -> None:
         if shown is not None:
             self._look = shown
@@ -134,7 +141,10 @@ class UndoJudge:
             and past.source not in look.places.get(past.guest, (past.source,))
             and not past.has_load_changed(look, self._noise)
         }
-        self._repairing[run] = any(map(self._is_broken, self._rules))
+        occupied = {host for place in look.places.values() for host in place}
+        self._repairing[run] = bool(occupied & self._drained) or any(
+            map(self._is_broken, self._rules)
+        )
 
     def _age(self, past: PastMove) -> float:
         """Return the most seconds since *past*, by true time and by the clock."""

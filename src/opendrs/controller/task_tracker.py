@@ -258,7 +258,12 @@ class TaskTracker:
         self.record = replace(self.record, rates=rates)
 
     def _abort(self, task: TaskId) -> None:
-        """Abort *task*; retry at the next poll if the platform is unreachable."""
+        """Abort *task*; retry at the next poll if the platform is unreachable.
+
+        Raises:
+            LeaseLostError: Another controller may follow the task by now.
+        """
+        self._context.store.require_lease()
         try:
             self._context.platform.abort(task)
         except PlatformUnavailableError:

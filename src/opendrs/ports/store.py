@@ -115,8 +115,8 @@ class Store(Protocol):
     def require_lease(self) -> None:
         """Check that no other process can have acquired the right to start steps.
 
-        Called between the record of an intention and the start. The check is local: it
-        covers a process that was suspended in between.
+        Called between the record of an intention and the start, and before an abort.
+        The check is local: it covers a process that was suspended in between.
 
         Raises:
             LeaseLostError: The right of this process may have expired.

@@ -69,7 +69,7 @@ class PostgresqlStore(DatabaseStore):
         """
         try:
             with self._translate_errors():
-                self._engine = _create_engine(self._url, self._access, self._lease_time)
+                self._engine = _create_engine(self._url, self._access)
                 if self._access is Access.READ:
                     self._engine = self._readable(self._engine)
                 else:
@@ -167,18 +167,11 @@ class PostgresqlStore(DatabaseStore):
                 self._engine = None
 
 
-def _create_engine(url: URL, access: Access, lease_time: float) -> Engine:
-    """Return an engine; raise an error if the driver is not installed.
-
-    The server ends transactions of a process that is suspended in the middle of one:
-    its locks would prevent a takeover.
-    """
+def _create_engine(url: URL, access: Access) -> Engine:
+    """Return an engine; raise an error if the driver is not installed."""
     if find_spec("psycopg") is None:
         raise StoreError("store: PostgreSQL needs psycopg; install opendrs[postgresql]")
-    options = (
-        f"-c statement_timeout={STATEMENT_TIMEOUT}s "
-        f"-c idle_in_transaction_session_timeout={1000 * lease_time / 3:.0f}ms"
-    )
+    options = f"-c statement_timeout={STATEMENT_TIMEOUT}s"
     if access is Access.READ:
         options += " -c default_transaction_read_only=on"
     return create_engine(

@@ -26,7 +26,7 @@ _ACQUIRE = text("""
         expires_at = excluded.expires_at
     WHERE held.expires_at < clock_timestamp()
         OR held.expires_at > clock_timestamp() + :longest * interval '1 second'
-    RETURNING token
+    RETURNING token, set_config('idle_in_transaction_session_timeout', :limit, true)
 """)
 _HOLDER = text("SELECT holder FROM leases WHERE name = :name")
 _VALID_HOLDER = text(
@@ -35,15 +35,17 @@ _VALID_HOLDER = text(
 _RENEW = text("""
     UPDATE leases SET expires_at = clock_timestamp() + :ttl * interval '1 second'
     WHERE name = :name AND token = :token AND expires_at > clock_timestamp()
-    RETURNING token
+    RETURNING token, set_config('idle_in_transaction_session_timeout', :limit, true)
 """)
 _RELEASE = text("""
     UPDATE leases SET expires_at = clock_timestamp()
     WHERE name = :name AND token = :token AND expires_at > clock_timestamp()
 """)
-# A takeover waits for the transactions that have read the row.
+# A takeover waits for the transactions that have read the row. The server ends those of
+# a suspended process.
 _CHECK = text("""
-    SELECT token FROM leases
+    SELECT token, set_config('idle_in_transaction_session_timeout', :limit, true)
+    FROM leases
     WHERE name = :name AND token = :token AND expires_at > clock_timestamp()
     FOR SHARE
 """)
@@ -104,6 +106,7 @@ class RowLease:
                     "holder": self._holder,
                     "ttl": self._lease_time,
                     "longest": MAX_LEASE_TIME,
+                    "limit": self._idle_limit,
                 },
             ).scalar()
             if token is None:
@@ -137,7 +140,8 @@ class RowLease:
         Raises:
             LeaseLostError: Another process may hold the lease.
         """
-        if connection.execute(_CHECK, self._key).scalar() is None:
+        parameters = {**self._key, "limit": self._idle_limit}
+        if connection.execute(_CHECK, parameters).scalar() is None:
             raise self._lost()
 
     def require_recent(self) -> None:
@@ -155,6 +159,11 @@ class RowLease:
     def _key(self) -> dict[str, object]:
         return {"name": self._name, "token": self._token}
 
+    @property
+    def _idle_limit(self) -> str:
+        """Return for how long a transaction may wait for this process."""
+        return f"{1000 * self._lease_time:.0f}ms"
+
     def _renew_until_stopped(self) -> None:
         """Renew the lease regularly; a failed renewal is repeated."""
         while not self._stopped.wait(self._lease_time / 3):
@@ -167,7 +176,11 @@ class RowLease:
 
     def _renew(self) -> None:
         started_at = clock_gettime(CLOCK_BOOTTIME)
-        parameters = {**self._key, "ttl": self._lease_time}
+        parameters = {
+            **self._key,
+            "ttl": self._lease_time,
+            "limit": self._idle_limit,
+        }
         with self._engine.begin() as connection:
             if connection.execute(_RENEW, parameters).scalar() is None:
                 raise self._lost()

@@ -12,6 +12,7 @@ import pytest
 
 from opendrs.controller import CancellationToken
 from opendrs.errors import (
+    LeaseLostError,
     PermissionDeniedError,
     PlatformError,
     PlatformUnavailableError,
@@ -254,6 +255,29 @@ def test_non_converging_migration_is_aborted() -> None:
     detail = report.records[0].detail
     assert detail.startswith("timeout: ")
     assert all(part in detail for part in ("60 s", "2048 MiB/s", "1024 MiB/s", "vm1"))
+
+
+def test_controller_without_its_lease_aborts_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another one follows the migration, from when it takes over."""
+    simulation = SimulatedCluster(
+        sample_cluster(), limits=replace(SHORT_LIMITS, migration_timeout=60)
+    )
+    simulation.simulated_platform.make_non_converging(GuestId("vm1"))
+    started = simulation.clock.monotonic()
+    aborted: list[str] = []
+
+    def require_lease() -> None:
+        if simulation.clock.monotonic() > started + 30:
+            raise LeaseLostError("another controller may be active")
+
+    monkeypatch.setattr(simulation.store, "require_lease", require_lease)
+    monkeypatch.setattr(simulation.simulated_platform, "abort", aborted.append)
+
+    with pytest.raises(LeaseLostError):
+        simulation.execute(ONE)
+    assert not aborted
 
 
 def test_failed_target_detail_names_location() -> None:
