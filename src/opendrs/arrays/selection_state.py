@@ -9,7 +9,7 @@ import numpy as np
 from opendrs.arrays.allowed_nodes import NO_NODES, AllowedNodes
 from opendrs.arrays.assignment import AssignmentState
 from opendrs.arrays.cluster import ClusterArrays
-from opendrs.arrays.evaluation import BestMove, MoveArrays, exact_imbalances
+from opendrs.arrays.evaluation import BestMove, exact_imbalances
 from opendrs.arrays.move_groups import (
     MobilityFilter,
     MoveGroup,
@@ -17,6 +17,7 @@ from opendrs.arrays.move_groups import (
     compile_move_groups,
     migrations_of,
 )
+from opendrs.arrays.move_scores import MoveArrays
 from opendrs.arrays.placement_classes import Mask
 from opendrs.metrics import ImbalanceMetric, NodeLoad, has_known_load, node_loads
 from opendrs.model import Limits, NodeId, Snapshot
