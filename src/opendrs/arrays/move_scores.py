@@ -69,11 +69,16 @@ class MoveScores:
         return mask
 
     def lowest_variations(self, groups: Indices) -> Floats:
+        """Return `variations`, with infinity where a move is not permitted."""
+        variance = self.variations(groups)
+        variance[~self.permitted(groups)] = np.inf
+        return variance
+
+    def variations(self, groups: Indices) -> Floats:
         """Return a lower bound of the squared coefficient of variation after each move.
 
         The bound differs from the exact value only by rounding, which dominates if
-        hardly any imbalance remains. The shape is (k, N); infinity where a move is not
-        permitted.
+        hardly any imbalance remains. The shape is (k, N).
         """
         c, n = self._arrays, self._n
         total, square = self._sums_without(groups)
@@ -89,11 +94,10 @@ class MoveScores:
         np.square(sums, out=sums)
         np.divide(variance, sums, out=variance, where=sums > 0)
         variance -= NOISE
-        variance[~self.permitted(groups)] = np.inf
         return variance
 
     def least_variations(self) -> Floats:
-        """Return a lower bound of the `lowest_variations` of each group; shape (G,).
+        """Return a lower bound of the `variations` of each group; shape (G,).
 
         It is that of a move to a node with the least load, the least growth and the
         largest sum of loads that any node of a bin may have. Growth with the least sum
