@@ -12,3 +12,4 @@ from opendrs.planning.schedule import estimate_schedule as estimate_schedule
 from opendrs.planning.sequencer import SequencedPlan as SequencedPlan
 from opendrs.planning.sequencer import sequence_in_order as sequence_in_order
 from opendrs.planning.sequencer import sequence_moves as sequence_moves
+from opendrs.planning.sequencer import sequence_moves_in as sequence_moves_in
