@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest
 
-.PHONY: run test test-all test-slow test-labs test-clusters soak check lint types layers cover bench bench-backtest bench-ha bench-cloudsim bench-consolidation bench-data-center bench-scaling bench-optimizer bench-placement bench-pve bench-requests bench-roadef lock schema codes metrics pictures libvirt clean
+.PHONY: run test test-all test-slow test-labs test-clusters soak check lint types layers cover bench bench-backtest bench-cycle bench-ha bench-cloudsim bench-consolidation bench-data-center bench-scaling bench-optimizer bench-placement bench-pve bench-requests bench-roadef lock schema codes metrics pictures libvirt clean
 
 run: $(VENV)/ready
 	$(BIN)/opendrs demo
@@ -117,6 +117,11 @@ bench-data-center: $(VENV)/ready
 # A recorded month under all policies; some eight CPU minutes.
 bench-backtest: $(VENV)/ready
 	PYTHONPATH=benchmarks $(BIN)/python benchmarks/runners/backtest.py
+
+# CPU and memory of whole cycles; two minutes. Beside another commit, which takes
+# longer: make bench-cycle BEFORE=../older/src.
+bench-cycle: $(VENV)/ready
+	$(BIN)/python benchmarks/runners/cycle_cpu.py $(if $(BEFORE),--before $(BEFORE))
 
 # The published schema of the snapshot file, from the code that reads it.
 schema: $(VENV)/ready

@@ -7,7 +7,6 @@ from opendrs.arrays.cluster import MemoryPair as MemoryPair
 from opendrs.arrays.cluster import memory_columns as memory_columns
 from opendrs.arrays.cluster import memory_pair as memory_pair
 from opendrs.arrays.evaluation import BestMove as BestMove
-from opendrs.arrays.evaluation import MoveArrays as MoveArrays
 from opendrs.arrays.evaluation import best_by_imbalance as best_by_imbalance
 from opendrs.arrays.evaluation import best_by_topsis as best_by_topsis
 from opendrs.arrays.move_groups import MobilityFilter as MobilityFilter
@@ -21,5 +20,6 @@ from opendrs.arrays.move_groups import migrations_of as migrations_of
 from opendrs.arrays.move_groups import move_groups as move_groups
 from opendrs.arrays.move_groups import skip_reasons as skip_reasons
 from opendrs.arrays.move_groups import skipped_by_reason as skipped_by_reason
+from opendrs.arrays.move_scores import MoveArrays as MoveArrays
 from opendrs.arrays.placement_classes import Mask as Mask
 from opendrs.arrays.selection_state import SelectionState as SelectionState

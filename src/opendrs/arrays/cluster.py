@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -123,6 +124,16 @@ class ClusterArrays:
     def required(self) -> Floats:
         """Memory that each group requires; infinity if unknown; shape (G, 2)."""
         return memory_columns(map(required_memory, self.groups), np.inf)
+
+    @cached_property
+    def anti_affine_guests(self) -> Mapping[int, frozenset[GuestId]]:
+        """Guests with strict anti-affinity on each node that has any, by its index."""
+        guests_on: defaultdict[int, list[GuestId]] = defaultdict(list)
+        guests = self.snapshot.guests
+        for name in self.rules.apart:
+            for node in guests[name].occupied_nodes:
+                guests_on[self.index[node]].append(name)
+        return {node: frozenset(names) for node, names in guests_on.items()}
 
     def _demand(self, group: MoveGroup) -> tuple[float, float]:
         if self.load_model is None:

@@ -1,9 +1,10 @@
 """Best single move of a cluster, by imbalance or by TOPSIS.
 
-A move changes two rows. Each move is scored by the change of the sum and the sum of
-squares of the loads: a few operations for each of the G x N moves. This loses the last
-digits. Moves within `TOLERANCE` of the best are therefore evaluated again, exactly and
-in the order of operations of Proxmox VE.
+The scores of moves lack the last digits. Moves within `TOLERANCE` of the best are
+therefore evaluated again, exactly and in the order of operations of Proxmox VE.
+
+By imbalance, only groups whose lower bound is below the best score are scored: the ones
+that could be best if they fitted on the least loaded node of each capacity.
 """
 
 from __future__ import annotations
@@ -14,39 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from opendrs.arrays.cluster import Floats, Indices
-from opendrs.arrays.placement_classes import Mask
+from opendrs.arrays.move_scores import NOISE, MoveArrays, MoveScores
 from opendrs.metrics import WEIGHTS, ImbalanceMetric, imbalances, sum_of_rows
 
 TOLERANCE = 1e-9  # relative; incremental scores are accurate to 1e-11
-NOISE = 1e-13  # rounding of incremental scores, relative to the sum of squares
+BOUND_NOISE = 8 * NOISE  # rounding of two scores, where TOLERANCE is less
 CHUNK_CELLS = 1 << 16  # moves per chunk: temporaries of 512 KiB fit into the cache
-
-
-@dataclass(frozen=True, slots=True)
-class MoveArrays:
-    """Nodes, move groups and their feasible moves, as scoring reads them.
-
-    The columns are those of `ClusterArrays`. C classes of groups have the same nodes.
-
-    Attributes:
-        capacity: Capacity of each node; shape (N, 2).
-        usage: Used resources of each node; shape (N, 2).
-        demand: Resources that move with each group; shape (G, 2).
-        node_of: Node of each group; shape (G,).
-        class_of: Class of each group; shape (G,).
-        allowed: Allowed nodes of each class; shape (C, N).
-        available: Available memory of each node; shape (N, 2).
-        required: Memory that each group requires; shape (G, 2).
-    """
-
-    capacity: Floats
-    usage: Floats
-    demand: Floats
-    node_of: Indices
-    class_of: Indices
-    allowed: Mask
-    available: Floats
-    required: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +47,11 @@ def best_by_imbalance(arrays: MoveArrays, metric: ImbalanceMetric) -> BestMove |
     Source:
         Proxmox VE 9, ha-auto-rebalance-method bruteforce.
     """
-    score = _MoveScores(arrays).lowest_variations
-    lowest_scores = _lowest_of_each_group(arrays, score)
+    if not arrays.capacity.size:
+        return None
+    scores = MoveScores(arrays)
+    score = scores.lowest_variations
+    lowest_scores = _lowest_of_best_groups(arrays, score, scores.least_variations())
     if not np.isfinite(lowest_scores).any():
         return None
     limit = _variation_of_best(arrays, score, lowest_scores) * (1 + TOLERANCE)
@@ -93,7 +70,7 @@ def best_by_topsis(arrays: MoveArrays, metric: ImbalanceMetric) -> BestMove | No
     Source:
         Proxmox VE 9, ha-auto-rebalance-method topsis.
     """
-    scores = _MoveScores(arrays)
+    scores = MoveScores(arrays)
     ideal = _IdealPoint.of(
         [values[permitted] for values in scores.criteria(groups)]
         for groups in _chunks(arrays)
@@ -140,89 +117,6 @@ def exact_imbalances(
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-class _MoveScores:
-    """Incremental scores of all moves of some groups."""
-
-    def __init__(self, arrays: MoveArrays) -> None:
-        self._arrays = arrays
-        self._n = len(arrays.capacity)
-        self._loads = arrays.usage / arrays.capacity
-        self._mean = self._loads.mean(axis=1)
-        # Squares of deviations keep the digits that squares of loads would lose.
-        self._center = float(self._mean.sum()) / max(1, self._n)
-        self._deviation = self._mean - self._center
-        self._squares = np.square(self._loads).sum(axis=0)
-        self._noise = NOISE * float(np.square(self._mean).sum()) / max(1, self._n)
-
-    def permitted(self, groups: Indices) -> Mask:
-        """Return the feasible nodes of each group; shape (k, N)."""
-        c = self._arrays
-        mask = c.allowed[c.class_of[groups]]
-        mask &= c.required[groups, 0, None] <= c.available[:, 0]
-        mask &= c.required[groups, 1, None] <= c.available[:, 1]
-        mask[np.arange(len(groups)), c.node_of[groups]] = False
-        return mask
-
-    def lowest_variations(self, groups: Indices) -> Floats:
-        """Return a lower bound of the squared coefficient of variation after each move.
-
-        The bound differs from the exact value only by rounding, which dominates if
-        hardly any imbalance remains. The shape is (k, N); infinity where a move is not
-        permitted.
-        """
-        c, n = self._arrays, self._n
-        source = c.node_of[groups]
-        shrink = self._loads_without(groups).mean(axis=1) - self._mean[source]
-        total = self._deviation.sum() + shrink
-        square = np.square(self._deviation).sum() + shrink * (
-            2 * self._deviation[source] + shrink
-        )
-        grow = c.demand[groups] @ (0.5 / c.capacity).T
-        sums = grow + total[:, None]
-        squares = grow * (grow + 2 * self._deviation)
-        squares += square[:, None]
-        variance: Floats = squares / n
-        sums /= n
-        variance -= np.square(sums)
-        variance -= self._noise
-        sums += self._center
-        np.square(sums, out=sums)
-        np.divide(variance, sums, out=variance, where=sums > 0)
-        variance -= NOISE
-        variance[~self.permitted(groups)] = np.inf
-        return variance
-
-    def criteria(self, groups: Indices) -> Sequence[Floats]:
-        """Return the TOPSIS criteria after each move; four, of shape (k, N)."""
-        cpu, memory = (self._average_and_highest(groups, each) for each in (0, 1))
-        return *cpu, *memory
-
-    def _average_and_highest(
-        self, groups: Indices, resource: int
-    ) -> tuple[Floats, Floats]:
-        c = self._arrays
-        loads, source = self._loads[:, resource], c.node_of[groups]
-        source_load = self._loads_without(groups)[:, resource]
-        target_load = c.demand[groups, resource, None] / c.capacity[:, resource] + loads
-        other_squares = (
-            self._squares[resource] - np.square(loads[source]) + np.square(source_load)
-        )
-        squares = np.square(target_load)
-        squares += other_squares[:, None] - np.square(loads)
-        average = 1.0 + np.sqrt(np.maximum(squares, 0.0) / self._n)
-        others = np.maximum(source_load, _highest_elsewhere(loads, source))
-        highest = np.maximum(target_load, others[:, None])
-        return average, 1.0 + np.maximum(highest, 0.0)
-
-    def _loads_without(self, groups: Indices) -> Floats:
-        """Return the loads of the sources after the groups have left; shape (k, 2)."""
-        c = self._arrays
-        source = c.node_of[groups]
-        remaining = np.maximum(c.usage[source] - c.demand[groups], 0.0)
-        loads: Floats = remaining / c.capacity[source]
-        return loads
-
-
 @dataclass(frozen=True, slots=True)
 class _IdealPoint:
     """Reference points of TOPSIS; one value per criterion, all to be minimized.
@@ -267,17 +161,6 @@ class _IdealPoint:
         return ratio
 
 
-def _highest_elsewhere(loads: Floats, source: Indices) -> Floats:
-    """Return the highest load except that of the source; shape (k,).
-
-    The target is included: its load can only grow.
-    """
-    first = int(loads.argmax())
-    second = np.delete(loads, first).max(initial=0.0)
-    highest: Floats = np.where(source == first, second, loads[first])
-    return highest
-
-
 def _exact_loads(arrays: MoveArrays, groups: Indices, targets: Indices) -> Floats:
     """Return the loads of all nodes after each move; shape (N, k, 2)."""
     c, k = arrays, len(groups)
@@ -308,6 +191,29 @@ def _lowest_of_each_group(
         return np.full(len(arrays.demand), np.inf)
     parts = [score(groups).min(axis=1) for groups in _chunks(arrays)]
     return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def _lowest_of_best_groups(
+    arrays: MoveArrays, score: Callable[[Indices], Floats], bounds: Floats
+) -> Floats:
+    """Return the lowest score of each group; infinity where it is not the best.
+
+    Args:
+        arrays: The cluster.
+        score: Function that returns the scores of groups.
+        bounds: Lower bound of the scores of each group, in the order of which they are
+            scored; shape (G,).
+    """
+    lowest = np.full(len(bounds), np.inf)
+    order = np.argsort(bounds, kind="stable")
+    best = np.inf
+    for chunk in _slices(len(order), len(arrays.capacity)):
+        groups = order[chunk]
+        if bounds[groups[0]] > best * (1 + TOLERANCE) + BOUND_NOISE:
+            break
+        lowest[groups] = score(groups).min(axis=1)
+        best = min(best, lowest[groups].min())
+    return lowest
 
 
 def _variation_of_best(

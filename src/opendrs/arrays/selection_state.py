@@ -9,7 +9,8 @@ import numpy as np
 from opendrs.arrays.allowed_nodes import NO_NODES, AllowedNodes
 from opendrs.arrays.assignment import AssignmentState
 from opendrs.arrays.cluster import ClusterArrays
-from opendrs.arrays.evaluation import BestMove, MoveArrays, exact_imbalances
+from opendrs.arrays.cluster_after_moves import ClusterAfterMoves
+from opendrs.arrays.evaluation import TOLERANCE, BestMove, exact_imbalances
 from opendrs.arrays.move_groups import (
     MobilityFilter,
     MoveGroup,
@@ -17,10 +18,11 @@ from opendrs.arrays.move_groups import (
     compile_move_groups,
     migrations_of,
 )
+from opendrs.arrays.move_scores import MoveArrays, MoveScores
 from opendrs.arrays.placement_classes import Mask
-from opendrs.metrics import ImbalanceMetric, NodeLoad, has_known_load, node_loads
+from opendrs.metrics import ImbalanceMetric, NodeLoad, divisor, has_known_load
 from opendrs.model import Limits, NodeId, Snapshot
-from opendrs.rules import CompiledRules, FeasibilityChecker, compile_rules
+from opendrs.rules import CompiledRules, compile_rules
 
 
 class SelectionState:
@@ -29,7 +31,6 @@ class SelectionState:
     Each move group moves at most once.
 
     Attributes:
-        snapshot: Cluster after the moves.
         rules: Compiled rules.
         move_groups: Movable and skipped guests.
         cluster: Cluster before the moves: nodes with a known load, movable groups.
@@ -40,22 +41,21 @@ class SelectionState:
     def __init__(
         self, snapshot: Snapshot, limits: Limits, mobility_filter: MobilityFilter
     ) -> None:
-        self.snapshot = snapshot
         self.rules: CompiledRules = compile_rules(snapshot)
         self.move_groups: MoveGroups = compile_move_groups(
             snapshot, self.rules, limits, mobility_filter
         )
-        self._load_model = mobility_filter.load_model
+        load_model = mobility_filter.load_model
         groups = (
             group
             for group in self.move_groups.movable.values()
-            if has_known_load(snapshot.nodes[group[0].node], self._load_model)
+            if has_known_load(snapshot.nodes[group[0].node], load_model)
         )
         self.cluster = cluster = ClusterArrays(
-            snapshot, self.rules, limits, tuple(groups), self._load_model
+            snapshot, self.rules, limits, tuple(groups), load_model
         )
         self.nodes: tuple[NodeId, ...] = cluster.node_ids
-        self._feasibility = cluster.feasibility
+        self._after = ClusterAfterMoves(snapshot, self.rules, limits, load_model)
         self._assignment = AssignmentState(
             cluster.node_of, cluster.required, cluster.available, cluster.usable
         )
@@ -71,6 +71,11 @@ class SelectionState:
             available=self._assignment.available,
             required=cluster.required,
         )
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Return the cluster after the moves."""
+        return self._after.snapshot
 
     def group(self, best: BestMove) -> MoveGroup:
         """Return the move group of *best*."""
@@ -95,7 +100,7 @@ class SelectionState:
 
     def rejection(self, index: int, node: int) -> str | None:
         """Return why the node at *node* is infeasible for the group at *index*."""
-        return self._feasibility.rejection(self.members(index), self.nodes[node])
+        return self._after.feasibility.rejection(self.members(index), self.nodes[node])
 
     def apply(self, best: BestMove) -> None:
         """Apply the move *best*; later selections start from the result."""
@@ -103,11 +108,7 @@ class SelectionState:
 
     def place(self, index: int, node: int) -> None:
         """Move the group at *index* to the node at *node*; it does not move again."""
-        for migration in migrations_of(self.members(index), self.nodes[node]):
-            self.snapshot = self.snapshot.apply(migration)
-        self._feasibility = FeasibilityChecker(
-            self.snapshot, self.rules, self.cluster.limits
-        )
+        self._after.migrate(migrations_of(self.members(index), self.nodes[node]))
         arrays = self.arrays
         source, demand = arrays.node_of[index], arrays.demand[index]
         arrays.usage[source] = np.maximum(arrays.usage[source] - demand, 0.0)
@@ -127,32 +128,28 @@ class SelectionState:
 
         Each item is the node with that imbalance, and why it is infeasible.
         """
-        group, index = self.group(best), self.cluster.index
-        infeasible = self._feasibility.infeasible_nodes(group)
-        known = [name for name in sorted(infeasible) if name in index]
-        if not known:
-            return
+        group = np.array([best.group])
+        others = np.arange(len(self.nodes)) != self.arrays.node_of[best.group]
+        bounds = MoveScores(self.arrays).variations(group)[0]
+        limit = (best.imbalance * divisor(len(self.nodes), metric)) ** 2
+        (better,) = np.nonzero(others & (bounds <= limit * (1 + TOLERANCE)))
         futures = exact_imbalances(
-            self.arrays,
-            np.full(len(known), best.group),
-            np.array([index[name] for name in known]),
-            metric,
+            self.arrays, np.repeat(group, len(better)), better, metric
         )
-        for name, future in sorted(zip(known, futures, strict=True), key=_by_imbalance):
-            if future < best.imbalance:
-                yield f"{name} (imbalance {future:.3f})", infeasible[name]
+        for future, node in sorted(zip(futures, better.tolist(), strict=True)):
+            if future >= best.imbalance:
+                break
+            detail = self.rejection(best.group, node)
+            if detail is not None:
+                yield f"{self.nodes[node]} (imbalance {future:.3f})", detail
 
     def unplaceable_groups(self) -> Iterator[tuple[MoveGroup, dict[NodeId, str]]]:
         """Yield each group without a feasible node, and why each node is infeasible."""
         for group in self.move_groups.movable.values():
-            infeasible = self._feasibility.infeasible_nodes(group)
-            if len(infeasible) == len(self.snapshot.nodes) - 1:
+            infeasible = self._after.feasibility.infeasible_nodes(group)
+            if len(infeasible) == len(self.cluster.snapshot.nodes) - 1:
                 yield group, infeasible
 
     def current_loads(self) -> dict[NodeId, NodeLoad]:
         """Return the loads after the moves so far, in order of name."""
-        return node_loads(self.snapshot, self._load_model)
-
-
-def _by_imbalance(pair: tuple[NodeId, float]) -> tuple[float, NodeId]:
-    return pair[1], pair[0]
+        return self._after.loads

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from opendrs.guard.rejection import Rejection, RejectionReason
 from opendrs.model import (
@@ -35,7 +36,7 @@ from opendrs.model import (
 from opendrs.rules import new_violations
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CheckContext:
     """Migrations that start together, with the input of the checks.
 
@@ -64,10 +65,31 @@ class CheckContext:
         starting = {move.guest for move in self.migrations if move.target == target}
         return tuple(
             guest
-            for guest in self.snapshot.guests.values()
+            for guest in self._concerned_guests
             if guest.id in starting
             or (guest.is_active and guest.migrating_to == target)
         )
+
+    def present_guests(self, target: NodeId) -> tuple[Guest, ...]:
+        """Return the guests that are on *target*."""
+        return tuple(
+            guest
+            for guest in self._concerned_guests
+            if guest.is_active and guest.node == target
+        )
+
+    @cached_property
+    def _concerned_guests(self) -> Sequence[Guest]:
+        """Return the guests to migrate, and those on or migrating to a target."""
+        targets = {*self.targets}
+        starting = {move.guest for move in self.migrations}
+        return [
+            guest
+            for guest in self.snapshot.guests.values()
+            if guest.node in targets
+            or guest.migrating_to in targets
+            or guest.id in starting
+        ]
 
 
 def source_unreachable(context: CheckContext) -> str | None:
@@ -344,10 +366,7 @@ def _measured_memory(node: Node) -> tuple[int, int]:
 
 def _present_and_arriving(context: CheckContext, target: NodeId) -> tuple[Guest, ...]:
     """Return the guests that are on *target*, or will be."""
-    present = [
-        g for g in context.snapshot.guests.values() if g.is_active and g.node == target
-    ]
-    return (*present, *context.arriving_guests(target))
+    return (*context.present_guests(target), *context.arriving_guests(target))
 
 
 def rule_violated(context: CheckContext) -> str | None:
@@ -357,13 +376,14 @@ def rule_violated(context: CheckContext) -> str | None:
     all other migrations in progress as well.
     """
     snapshot, settled = context.snapshot, _settled(context.snapshot)
-    futures = (
-        (snapshot, _during(snapshot, context.migrations), "during the migration"),
-        (snapshot, _after(snapshot, context.migrations), "after the migration"),
-        (settled, _after(settled, context.migrations), "after all migrations"),
-    )
-    for before, after, when in futures:
-        if violated := new_violations(before, after):
+    futures = [
+        (snapshot, _during, "during the migration"),
+        (snapshot, _after, "after the migration"),
+    ]
+    if settled is not snapshot:
+        futures.append((settled, _after, "after all migrations"))
+    for before, change, when in futures:
+        if violated := new_violations(before, change(before, context.migrations)):
             return f"{violated[0]}, {when}"
     return None
 

@@ -4,6 +4,7 @@ from opendrs.metrics.ahp import AhpMethod as AhpMethod
 from opendrs.metrics.ahp import ahp as ahp
 from opendrs.metrics.ahp import judgment_matrix as judgment_matrix
 from opendrs.metrics.imbalance import ImbalanceMetric as ImbalanceMetric
+from opendrs.metrics.imbalance import divisor as divisor
 from opendrs.metrics.imbalance import imbalance as imbalance
 from opendrs.metrics.imbalance import imbalances as imbalances
 from opendrs.metrics.imbalance import sum_in_order as sum_in_order

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import TypeVar
 
 from opendrs.errors import ModelError, UnknownGuestError, UnknownNodeError
@@ -16,6 +17,9 @@ from opendrs.model.resources import MAX_AMOUNT, UNKNOWN_PRESSURE, Usage
 from opendrs.model.rule import Rule
 
 Amount = TypeVar("Amount", int, float)
+
+# Each action makes a new snapshot, so all guests are checked at once.
+_NODE, _MIGRATING_TO = attrgetter("node"), attrgetter("migrating_to")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,11 @@ class Snapshot:
     def __post_init__(self) -> None:
         if self.taken_at.tzinfo is None:
             raise ModelError(f"taken_at: expected a time zone, got {self.taken_at}")
-        for guest in self.guests.values():
+        guests = self.guests.values()
+        named = {*map(_NODE, guests), *map(_MIGRATING_TO, guests)}
+        if named - {None} <= self.nodes.keys():
+            return
+        for guest in guests:
             if guest.node not in self.nodes:
                 raise ModelError(f"{guest.id}: node {guest.node} is not in the cluster")
             if guest.migrating_to is not None and guest.migrating_to not in self.nodes:

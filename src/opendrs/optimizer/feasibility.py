@@ -94,21 +94,36 @@ def _set_infeasibilities(
     problem: Problem, assignment: Indices, away: Mask
 ) -> list[str]:
     group_sets, messages = problem.group_sets, []
-    for k in range(len(group_sets)):
-        members: Indices = group_sets.members[k]
-        places = assignment[members]
-        if group_sets.strict[k] and _shares_node(places, away[members]):
+    shares = _sets_sharing_nodes(problem, assignment, away)
+    narrow = _location_counts(problem, assignment) < group_sets.spread
+    has_needs = np.diff(group_sets.needs.start) > 0
+    for k in _true_indices(shares | narrow | has_needs):
+        if shares[k]:
             messages.append(f"set {k}: groups share a node")
-        if len(np.unique(problem.location[places])) < group_sets.spread[k]:
+        if narrow[k]:
             messages.append(f"set {k}: too few locations")
         messages += _missing_neighbors(problem, assignment, group_sets.members, k)
     return messages
 
 
-def _shares_node(places: Indices, away: Mask) -> bool:
-    """Return True if a group that moved shares its node with another one."""
-    _, inverse, count = np.unique(places, return_inverse=True, return_counts=True)
-    return bool((away & (count[inverse] > 1)).any())
+def _sets_sharing_nodes(problem: Problem, assignment: Indices, away: Mask) -> Mask:
+    """Return the strict sets in which a group that moved shares its node; (K,)."""
+    group_sets = problem.group_sets
+    owner, members = group_sets.members.owners, group_sets.members.items
+    place = owner * problem.node_count + assignment[members]
+    _, inverse, count = np.unique(place, return_inverse=True, return_counts=True)
+    sharing = away[members] & (count[inverse] > 1)
+    found: Mask = np.bincount(owner[sharing], minlength=len(group_sets)) > 0
+    return found & group_sets.strict
+
+
+def _location_counts(problem: Problem, assignment: Indices) -> Indices:
+    """Return the number of locations of each set; shape (K,)."""
+    members = problem.group_sets.members
+    location = problem.location[assignment[members.items]]
+    width = int(problem.location.max(initial=0)) + 1
+    distinct = np.unique(members.owners * width + location)
+    return np.bincount(distinct // width, minlength=len(members))
 
 
 def _missing_neighbors(

@@ -61,9 +61,14 @@ class IndexLists:
     def __getitem__(self, index: int) -> Indices:
         return self.items[self.start[index] : self.start[index + 1]]
 
+    @property
+    def owners(self) -> Indices:
+        """Return the list that contains each of `items`; shape (start[K],)."""
+        return np.repeat(np.arange(len(self)), np.diff(self.start))
+
     def inverse(self, count: int) -> IndexLists:
         """Return for each of *count* items the lists that contain it."""
-        owner = np.repeat(np.arange(len(self)), np.diff(self.start))
+        owner = self.owners
         start = np.zeros(count + 1, dtype=np.int64)
         np.cumsum(np.bincount(self.items, minlength=count), out=start[1:])
         return IndexLists(

@@ -24,8 +24,11 @@ FIT_SLACK = 1e-9
 
 # A value of type int64, not a literal: Numba compiles functions once per literal.
 NONE = cast("int", np.int64(-1))
-# Nodes times groups for which the fit table is built; one byte each.
+# Nodes times groups for which the fit table is built; one bit each.
 MOST_PAIRS = 64_000_000
+
+
+Bits = npt.NDArray[np.uint8]
 
 
 class ProblemArrays(NamedTuple):
@@ -43,7 +46,8 @@ class ProblemArrays(NamedTuple):
         size_rank: Position of each group in `size_order`; shape (G,).
         movable: Groups that can run on a node other than their origin.
         fit_row: Row of each group in `fits`; shape (G,).
-        fits: Nodes that can ever hold the groups of a row.
+        fits: Nodes that can ever hold the groups of a row, eight in a byte, the first
+            in its lowest bit: most reads are of another row, so the size matters.
         member_start, members: Groups of each set, as index lists.
         group_set_start, sets_of_group: Sets of each group, as index lists.
         count_row: Row of each set in the counts of locations and neighborhoods, or
@@ -78,7 +82,7 @@ class ProblemArrays(NamedTuple):
     class_of: Indices
     movable: Indices
     fit_row: Indices
-    fits: Mask
+    fits: Bits
     move_cost: Floats
     member_start: Indices
     members: Indices
@@ -112,8 +116,7 @@ def problem_arrays(problem: Problem) -> ProblemArrays:
     finite = np.where(np.isfinite(problem.capacity), problem.capacity, 0.0)
     mean = finite.mean(axis=0)
     scale = np.divide(1.0, mean, out=np.ones_like(mean), where=mean > 0)
-    row, fits = _fit_table(problem)
-    elsewhere = fits.sum(axis=1)[row] > fits[row, problem.origin]
+    row, fits, elsewhere = _fit_table(problem)
     order = np.argsort(problem.demand @ scale, kind="stable")
     arrays = ProblemArrays(
         capacity=problem.capacity,
@@ -190,22 +193,39 @@ def _inverse(capacity: Floats) -> Floats:
     return np.divide(1.0, capacity, out=np.zeros_like(capacity), where=capacity > 0)
 
 
-def _fit_table(problem: Problem) -> tuple[Indices, Mask]:
-    """Return a row for each group, and the nodes that can ever hold it.
+def _fit_table(problem: Problem) -> tuple[Indices, Bits, Mask]:
+    """Return the nodes that can ever hold each group.
 
     A displaced group keeps using transient resources at its origin. A node therefore
     never has more of them available than at the origin. In large problems there is one
     row per placement class.
+
+    Returns:
+        Row of each group; the nodes of each row as bits; True for the groups that can
+        run on a node other than their origin.
     """
+    class_of, allowed, origin = problem.class_of, problem.allowed, problem.origin
+    bits = _pack_bits(allowed)
+    elsewhere = allowed.sum(axis=1)[class_of] > allowed[class_of, origin]
     if problem.group_count * problem.node_count > MOST_PAIRS:
-        return problem.class_of, problem.allowed
+        return class_of, bits, elsewhere
     free = problem.capacity * (1 + FIT_SLACK) - problem.base_load
     held = np.where(problem.transient, problem.demand, 0.0)
-    np.subtract.at(free, problem.origin, held)
-    fits = problem.allowed[problem.class_of]
+    np.subtract.at(free, origin, held)
+    # The others fit on every node, which is so for almost all groups.
+    least = free.min(axis=0, initial=np.inf)
+    large = np.flatnonzero((problem.demand > least).any(axis=1))
+    fits = allowed[class_of[large]]
     for r in range(problem.resource_count):
-        fits &= problem.demand[:, r, None] <= free[:, r]
-    return np.arange(problem.group_count), fits
+        fits &= problem.demand[large, r, None] <= free[:, r]
+    bits = bits[class_of]
+    bits[large] = _pack_bits(fits)
+    elsewhere[large] = fits.sum(axis=1) > fits[np.arange(len(large)), origin[large]]
+    return np.arange(problem.group_count), bits, elsewhere
+
+
+def _pack_bits(mask: Mask) -> Bits:
+    return np.packbits(mask, axis=1, bitorder="little")
 
 
 def _count_rows(group_sets: GroupSets, needed: IndexLists) -> Indices:

@@ -103,7 +103,19 @@ def sequence_moves(
         limits: Limits of the operator.
         detours: Limit of the additional transfers for detours (default unlimited).
     """
-    cluster = ClusterArrays(snapshot, rules, limits)
+    return sequence_moves_in(ClusterArrays(snapshot, rules, limits), moves, detours)
+
+
+def sequence_moves_in(
+    cluster: ClusterArrays, moves: Sequence[GroupMove], detours: DetourBudget
+) -> SequencedPlan:
+    """Return the same for a cluster that is compiled, for several plans.
+
+    Args:
+        cluster: The cluster, without a load model: all of its nodes.
+        moves: The moves, as for `sequence_moves`.
+        detours: Limit of the additional transfers for detours.
+    """
     pending = [
         PendingMove(each, cluster) for each in sorted(moves, key=lambda each: each.name)
     ]

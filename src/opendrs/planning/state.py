@@ -43,7 +43,10 @@ class SequencingState:
     ) -> None:
         self.cluster = cluster
         self.free_memory = free_memory
-        self.guests_on = self._anti_affine_guests()
+        initial = cluster.anti_affine_guests.items()
+        self.guests_on: defaultdict[int, set[GuestId]] = defaultdict(
+            set, {node: set(guests) for node, guests in initial}
+        )
         self.pending: dict[GuestId, PendingMove] = {}
         self.arrivals: defaultdict[int, list[PendingMove]] = defaultdict(list)
         self.departures: defaultdict[int, list[PendingMove]] = defaultdict(list)
@@ -153,14 +156,6 @@ class SequencingState:
         for node in move.sources:
             self.departures[node].append(move)
         self.changed |= {move.target, *move.sources}
-
-    def _anti_affine_guests(self) -> defaultdict[int, set[GuestId]]:
-        guests_on: defaultdict[int, set[GuestId]] = defaultdict(set)
-        guests = self.cluster.snapshot.guests
-        for name in self.cluster.rules.apart:
-            for node in guests[name].occupied_nodes:
-                guests_on[self.cluster.index[node]].add(name)
-        return guests_on
 
     def _admit(self, node: int, guests: Iterable[GuestId]) -> None:
         apart = self.cluster.rules.apart

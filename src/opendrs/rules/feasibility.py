@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 
 from opendrs.model import (
@@ -26,7 +26,7 @@ UNLISTED = -1  # priority of a node that a rule does not name, as in Proxmox VE
 
 
 class FeasibilityChecker:
-    """Feasible target nodes of the move groups of one snapshot.
+    """Feasible target nodes of the move groups of one snapshot, or after migrations.
 
     A move group is one or more running guests on one node that migrate as one. A node
     is feasible if every strict rule holds, the memory suffices, and no soft rule is
@@ -40,6 +40,18 @@ class FeasibilityChecker:
         self._snapshot = snapshot
         self._rules = rules
         self._limits = limits
+        self._guests = dict(snapshot.guests)
+
+    def update(self, after: Snapshot, nodes: Iterable[NodeId]) -> None:
+        """Replace *nodes* and their guests by those in *after*.
+
+        Args:
+            after: Part of the cluster after migrations: all guests on *nodes*.
+            nodes: Nodes that the migrations have changed.
+        """
+        self._guests.update(after.guests)
+        available = available_memory(after, self._limits)
+        self.available_memory.update({name: available[name] for name in nodes})
 
     def infeasible_nodes(self, group: MoveGroup) -> dict[NodeId, str]:
         """Return why each infeasible node, except its own, is infeasible for *group*.
@@ -98,7 +110,7 @@ class FeasibilityChecker:
 
     def affinity_conflict(self, group: MoveGroup, node: NodeId) -> str | None:
         """Return which guests, present or absent, make *node* infeasible, or None."""
-        return affinity_conflict(group, node, self._snapshot.guests, self._rules)
+        return affinity_conflict(group, node, self._guests, self._rules)
 
     @cached_property
     def available_memory(self) -> dict[NodeId, AvailableMemory]:

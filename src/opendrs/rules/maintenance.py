@@ -69,13 +69,13 @@ def _nodes_to_drain(snapshot: Snapshot) -> tuple[NodeId, ...]:
     Nodes with unknown capacity or usage are omitted: nothing can be calculated for
     them.
     """
-    candidates = [
+    candidates = sorted(
         name
-        for name, node in sorted(snapshot.nodes.items())
+        for name, node in snapshot.nodes.items()
         if node.state is NodeState.MAINTENANCE
         and node.capacity is not None
         and node.usage.resources is not None
-    ]
+    )
     if not candidates:
         return ()
     occupied = {

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, compress
+from operator import is_not
 
 from opendrs.model import (
     Affinity,
@@ -157,14 +158,29 @@ def new_violations(before: Snapshot, after: Snapshot) -> tuple[Violation, ...]:
     Violations are compared by rule and guests. A guest that already violates a rule may
     violate it on another node. Nodes in maintenance are those of *before*.
     """
-    known = {
-        _signature(violation) for violation in violations(before) if violation.strict
-    }
     drained = drain_rules(before) or drain_rules(after)
-    return tuple(
-        violation
-        for violation in _violations_of((*after.rules, *drained), after)
-        if violation.strict and _signature(violation) not in known
+    rules = (*_affected_rules(before, after), *drained)
+    violated = [each for each in _violations_of(rules, after) if each.strict]
+    if not violated:
+        return ()
+    known = {_signature(each) for each in violations(before) if each.strict}
+    return tuple(each for each in violated if _signature(each) not in known)
+
+
+def _affected_rules(before: Snapshot, after: Snapshot) -> Iterable[Rule]:
+    """Return the rules of *after* with guests that differ from those in *before*.
+
+    All violations of the other rules are in *before* as well.
+    """
+    if before.rules is not after.rules or len(before.guests) != len(after.guests):
+        return after.rules
+    differs = [*map(is_not, before.guests.values(), after.guests.values())]
+    changed = {*compress(before.guests, differs), *compress(after.guests, differs)}
+    return (
+        rule
+        for rule in after.rules
+        if isinstance(rule, Affinity | AntiAffinity | NodeAffinity)
+        and not rule.guests.isdisjoint(changed)
     )
 
 

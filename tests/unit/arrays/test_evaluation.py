@@ -12,8 +12,15 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from opendrs.arrays import BestMove, MoveArrays, best_by_imbalance, best_by_topsis
+from opendrs.arrays import (
+    BestMove,
+    MoveArrays,
+    best_by_imbalance,
+    best_by_topsis,
+    evaluation,
+)
 from opendrs.arrays.evaluation import exact_imbalances
+from opendrs.arrays.move_scores import MoveScores
 from opendrs.metrics import (
     WEIGHTS,
     ImbalanceMetric,
@@ -142,6 +149,51 @@ def test_the_least_imbalance_is_found_as_by_the_plain_form(
 
     event("no move" if best is None else "a move")
     assert best == (best_of(case, ranked[0], metric) if ranked else None)
+
+
+@given(evaluation_cases() | close_calls(), METRICS)
+def test_groups_scored_one_by_one_give_the_same_best_move(
+    case: EvaluationCase, metric: ImbalanceMetric
+) -> None:
+    expected = best_by_imbalance(case.arrays, metric)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluation, "CHUNK_CELLS", 1)
+        best = best_by_imbalance(case.arrays, metric)
+
+    assert best == expected
+
+
+@given(evaluation_cases() | close_calls())
+def test_bounds_of_groups_do_not_exceed_the_variation_after_any_move(
+    case: EvaluationCase,
+) -> None:
+    bounds = MoveScores(case.arrays).least_variations()
+
+    for move in case.moves:
+        after = imbalance_after(case.loads, move, ImbalanceMetric.CV)
+        assert bounds[move.group] <= after * after * (1 + 1e-9)
+
+
+def test_only_groups_that_may_be_best_are_scored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scored = []
+    score = MoveScores.lowest_variations
+
+    def count(
+        scores: MoveScores, groups: npt.NDArray[np.intp]
+    ) -> npt.NDArray[np.float64]:
+        scored.extend(groups.tolist())
+        return score(scores, groups)
+
+    monkeypatch.setattr(MoveScores, "lowest_variations", count)
+    nodes = [*equal_nodes(1, 0.6), *equal_nodes(299, 0.1)]
+    groups = [(Resources(1 + i / 1000, GIB), 0) for i in range(5_000)]
+
+    best_by_imbalance(EvaluationCase(nodes, groups).arrays, ImbalanceMetric.CV)
+
+    assert len(set(scored)) < 500
 
 
 @given(evaluation_cases(), METRICS)

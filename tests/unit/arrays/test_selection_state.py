@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -12,11 +13,14 @@ from hypothesis import strategies as st
 from opendrs.arrays import (
     BestMove,
     MobilityFilter,
+    MoveArrays,
     SelectionState,
     best_by_imbalance,
+    best_by_topsis,
     migrations_of,
 )
-from opendrs.metrics import ImbalanceMetric, LoadModel
+from opendrs.arrays.evaluation import exact_imbalances
+from opendrs.metrics import ImbalanceMetric, LoadModel, node_loads
 from opendrs.model import (
     GIB,
     ColdMigration,
@@ -118,6 +122,64 @@ def test_array_usage_agrees_with_node_loads(snapshot: Snapshot) -> None:
         if best is None:
             break
         state.apply(best)
+
+
+def better_infeasible(
+    state: SelectionState, best: BestMove, metric: ImbalanceMetric
+) -> list[tuple[str, str]]:
+    """Return better infeasible nodes as from all nodes of the snapshot."""
+    group, index = state.group(best), state.cluster.index
+    checker = FeasibilityChecker(state.snapshot, state.rules, state.cluster.limits)
+    infeasible = checker.infeasible_nodes(group)
+    known = [name for name in infeasible if name in index]
+    futures = exact_imbalances(
+        state.arrays,
+        np.full(len(known), best.group),
+        np.array([index[name] for name in known], np.intp),
+        metric,
+    )
+    return [
+        (f"{name} (imbalance {future:.3f})", infeasible[name])
+        for future, name in sorted(zip(futures, known, strict=True))
+        if future < best.imbalance
+    ]
+
+
+@settings(max_examples=200)
+@given(
+    snapshots(measured=True, settled=True),
+    st.sampled_from(LoadModel),
+    st.sampled_from(ImbalanceMetric),
+    st.sampled_from([best_by_imbalance, best_by_topsis]),
+)
+def test_state_after_moves_is_that_of_the_whole_snapshot(
+    snapshot: Snapshot,
+    load_model: LoadModel,
+    metric: ImbalanceMetric,
+    find: Callable[[MoveArrays, ImbalanceMetric], BestMove | None],
+) -> None:
+    if unmet_precondition(snapshot, load_model):
+        return
+    state, plain = state_of(snapshot, load_model, Limits()), snapshot
+    while (best := find(state.arrays, metric)) is not None:
+        assert [*state.better_infeasible_nodes(best, metric)] == better_infeasible(
+            state, best, metric
+        )
+
+        state.apply(best)
+
+        event("moved")
+        plain = plain.apply(*migrations_of(state.group(best), state.target(best)))
+        assert state.snapshot == plain
+        assert state.current_loads() == node_loads(plain, load_model)
+        checker = FeasibilityChecker(plain, state.rules, Limits())
+        for group in range(group_count(state)):
+            for place in range(len(state.nodes)):
+                if place != state.arrays.node_of[group]:
+                    expected = checker.rejection(
+                        state.members(group), state.nodes[place]
+                    )
+                    assert state.rejection(group, place) == expected
 
 
 def migration_types(mobility: Mobility | None, kind: GuestKind) -> list[type]:

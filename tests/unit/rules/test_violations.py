@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import event, given
+from hypothesis import strategies as st
 
 from opendrs.model import (
     Affinity,
@@ -269,3 +270,26 @@ def test_a_violation_on_another_node_is_not_repaired() -> None:
 
     assert change.repaired == ()
     assert [each.nodes for each in change.strict_after] == [{C}]
+
+
+@given(snapshots(), st.data())
+def test_rules_of_unmoved_guests_are_not_broken_newly(
+    before: Snapshot, data: st.DataObject
+) -> None:
+    nodes, guests = sorted(before.nodes), sorted(before.guests)
+    moving = st.lists(st.sampled_from(guests), max_size=3) if guests else st.just([])
+    after = before
+    for name in data.draw(moving):
+        source = after.guests[name].node
+        targets = [each for each in nodes if each != source]
+        if not targets or after.guests[name].migrating_to is not None:
+            continue
+        move = LiveMigration(name, source, data.draw(st.sampled_from(targets)))
+        starts = data.draw(st.booleans())
+        after = after.with_in_flight(move) if starts else after.apply(move)
+
+    found = new_violations(before, after)
+
+    # A copy of the rules is not known to be the same, so that all are evaluated.
+    event("broken" if found else "kept")
+    assert found == new_violations(before, replace(after, rules=(*after.rules,)))

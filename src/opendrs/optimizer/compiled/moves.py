@@ -29,8 +29,9 @@ from opendrs.optimizer.problem_arrays import (
 @compiled_inner
 def is_allowed(arrays: ProblemArrays, group: int, node: int) -> bool:
     """Return True if *group* can ever run on *node*."""
-    home = node == arrays.origin[group]
-    return bool(home or arrays.fits[arrays.fit_row[group], node])
+    if node == arrays.origin[group]:
+        return True
+    return bool(arrays.fits[arrays.fit_row[group], node >> 3] >> (node & 7) & 1)
 
 
 @compiled_inner

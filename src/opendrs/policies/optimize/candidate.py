@@ -17,6 +17,7 @@ from opendrs.planning import (
     SequencedPlan,
     estimate_schedule,
     sequence_moves,
+    sequence_moves_in,
 )
 from opendrs.policies.optimize.context import OptimizeContext
 from opendrs.policies.optimize.encoding import EncodedCluster
@@ -65,12 +66,8 @@ class CandidatePlan:
         return self._groups_of((*self.sequenced.dropped, *self.sequenced.detours))
 
     def _groups_of(self, moves: Sequence[GroupMove]) -> list[int]:
-        guests = {guest.id for each in moves for guest in each.guests}
-        return [
-            index
-            for index, group in enumerate(self.context.cluster.groups)
-            if any(guest.id in guests for guest in group.guests)
-        ]
+        group_of = self.context.cluster.group_of
+        return sorted({group_of[guest.id] for each in moves for guest in each.guests})
 
     @cached_property
     def duration(self) -> float:
@@ -94,12 +91,8 @@ def sequence_solution(
     Moves without such an order are dropped.
     """
     moves = [*_group_moves(context, problem, solution.assignment)]
-    sequenced = sequence_moves(
-        moves,
-        context.snapshot,
-        context.rules,
-        context.limits,
-        _detour_budget(context, moves),
+    sequenced = sequence_moves_in(
+        context.cluster.all_nodes, moves, _detour_budget(context, moves)
     )
     after = context.snapshot.apply(*(step.action for step in sequenced.plan.steps))
     return CandidatePlan(context, solution, sequenced, context.measure(after), after)
@@ -137,7 +130,8 @@ def _moved_groups(cluster: EncodedCluster, assignment: Indices) -> list[int]:
     Guests that their home node does not allow are not gathered there.
     """
     moved = []
-    for group, node in enumerate(assignment.tolist()):
+    for group in np.flatnonzero(assignment != cluster.common_node).tolist():
+        node = int(assignment[group])
         name = cluster.node_ids[node]
         displaced = [each for each in cluster.groups[group].guests if each.node != name]
         home = node == cluster.origin[group]

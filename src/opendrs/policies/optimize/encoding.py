@@ -219,6 +219,21 @@ class EncodedCluster:
         return np.array([index[each.home] for each in self.groups], np.int64)
 
     @cached_property
+    def all_nodes(self) -> ClusterArrays:
+        """Cluster for sequencing: also nodes whose load is unknown."""
+        return ClusterArrays(self.snapshot, self.rules, self.arrays.limits)
+
+    @cached_property
+    def common_node(self) -> Indices:
+        """Node of all guests of each group; -1 if they are on several; shape (G,)."""
+        index = self.arrays.index
+        nodes = ({guest.node for guest in each.guests} for each in self.groups)
+        return np.array(
+            [index.get(each.pop(), -1) if len(each) == 1 else -1 for each in nodes],
+            np.int64,
+        )
+
+    @cached_property
     def movable(self) -> MovableGuests:
         """Guests of the groups as arrays."""
         bandwidth, _ = link_bandwidth(self.arrays.snapshot, self.arrays.limits)
