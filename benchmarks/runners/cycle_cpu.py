@@ -97,7 +97,7 @@ def measure(path: Path, policy_name: str) -> Json:
     from opendrs.controller.clock import SystemClock  # noqa: PLC0415
     from opendrs.controller.compiled_code import provide_always  # noqa: PLC0415
     from opendrs.controller.consent import ConsentApproval  # noqa: PLC0415
-    from opendrs.controller.cycle import PolicyDecisionSource  # noqa: PLC0415
+    from opendrs.controller.cycle import PolicyDecisionSource, evaluations  # noqa: PLC0415
     from opendrs.guard import check  # noqa: PLC0415
     from opendrs.platforms.snapshot_file import SnapshotFilePlatform  # noqa: PLC0415
     from opendrs.store import SqliteStore  # noqa: PLC0415
@@ -117,7 +117,9 @@ def measure(path: Path, policy_name: str) -> Json:
             return False
 
         source = PolicyDecisionSource(policy, store)
-        source.evaluate = times.timed("decide", source.evaluate)  # type: ignore[method-assign]
+        source.evaluations = times.timed(  # type: ignore[method-assign]
+            "decide", lambda snapshot: [next(evaluations(snapshot, policy, store))]
+        )
         store.record_cycle = times.timed("record", store.record_cycle)  # type: ignore[method-assign]
         context = CycleContext(
             command="run",

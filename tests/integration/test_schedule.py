@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import tomli_w
 from integration.libvirt_lab import eventually
 from integration.test_standby import RunningController
 from opendrs.model import GIB
+from opendrs.ports import CycleRecord
 from opendrs.store import Access, SqliteStore
 from support import external_cluster
 from support.builders import cluster
@@ -51,6 +53,7 @@ MONDAY_NOON = datetime(2026, 11, 23, 11, tzinfo=UTC)  # 12:00 CET
 MONDAY_EVENING = datetime(2026, 11, 23, 18, tzinfo=UTC)
 MONDAY_NIGHT = datetime(2026, 11, 23, 22, tzinfo=UTC)
 TUESDAY_NOON = datetime(2026, 11, 24, 11, tzinfo=UTC)
+DAYTIME = timedelta(hours=5)  # until the window of the day ends
 
 
 @pytest.fixture
@@ -95,11 +98,25 @@ def configure(place: Path, *schedule: dict[str, Any]) -> None:
     (place / "opendrs.toml").write_text(tomli_w.dumps(document))
 
 
-def recorded_entries(place: Path) -> list[str]:
-    """Return the entry of each recorded cycle, maintenance excepted."""
+def recorded_cycles(place: Path) -> list[CycleRecord]:
+    """Return the recorded cycles of the entries, those of maintenance excepted."""
     with SqliteStore(place / "record.sqlite", Access.READ) as store:
-        decisions: list[Any] = [each.document["decision"] for each in store.cycles()]
-    return [each["schedule"] for each in decisions if "schedule" in each]
+        return [each for each in store.cycles() if entry_of(each) is not None]
+
+
+def entry_of(cycle: CycleRecord) -> str | None:
+    decision: Any = cycle.document["decision"]
+    return decision.get("schedule")  # type: ignore[no-any-return]
+
+
+def entries_between(place: Path, start: datetime, end: datetime) -> set[str]:
+    """Return the entries of the cycles recorded in a period.
+
+    The first cycle is not among them: it may have been due before the clock was set.
+    """
+    cycles = recorded_cycles(place)
+    found = [entry_of(each) for each in cycles if start <= each.decided_at < end]
+    return {entry for entry in found[1:] if entry is not None}
 
 
 def wait_for_decision(controller: RunningController, schedule: str) -> None:
@@ -144,10 +161,8 @@ def test_balance_by_day_and_consolidate_by_night(
 
     clock.set(MONDAY_EVENING)
     wait_for_open(controller, "repair")
-    evening = len(recorded_entries(tmp_path))
     clock.set(MONDAY_NIGHT)
     wait_for_open(controller, "repair", "night")
-    night = len(recorded_entries(tmp_path))
     wait_for_decision(controller, "night")
     assert nodes_with_guests(external) < 3
 
@@ -159,15 +174,14 @@ def test_balance_by_day_and_consolidate_by_night(
 
     clock.set(TUESDAY_NOON)
     wait_for_open(controller, "repair", "day")
-    day = len(recorded_entries(tmp_path))
     wait_for_decision(controller, "day")
     assert nodes_with_guests(external) == 3
 
-    entries = recorded_entries(tmp_path)
-    assert set(entries[:evening]) == {"repair", "day"}
-    assert set(entries[evening:night]) <= {"repair"}
-    assert set(entries[night:day]) == {"repair", "night"}
-    assert set(entries[day:]) == {"repair", "day"}
+    between = partial(entries_between, tmp_path)
+    assert between(MONDAY_NOON, MONDAY_EVENING) == {"repair", "day"}
+    assert between(MONDAY_EVENING, MONDAY_NIGHT) <= {"repair"}
+    assert between(MONDAY_NIGHT, TUESDAY_NOON) == {"repair", "night"}
+    assert between(TUESDAY_NOON, TUESDAY_NOON + DAYTIME) == {"repair", "day"}
 
 
 def test_clock_set_back_and_status(
@@ -183,9 +197,9 @@ def test_clock_set_back_and_status(
     wait_for_decision(controller, "day")
 
     clock.set(MONDAY_NOON)
-    before = len(recorded_entries(tmp_path))
+    before = len(recorded_cycles(tmp_path))
     eventually(
-        lambda: len(recorded_entries(tmp_path)) >= before + 3,
+        lambda: len(recorded_cycles(tmp_path)) >= before + 3,
         TIMEOUT,
         "the entry runs after the clock was set back",
     )
