@@ -13,71 +13,24 @@ from typing import Any, Generic, Protocol, TypeVar
 from uuid import uuid4
 
 from opendrs.controller.consent import Approval, ApprovedPlan, RecordedDecision
-from opendrs.controller.drained_nodes import limits_of, with_drained_nodes
+from opendrs.controller.drained_nodes import limits_of
+from opendrs.controller.enrichment import enrich_snapshot, forget_ended_migrations
 from opendrs.controller.execution_context import ExecutionContext, ExecutionObserver
 from opendrs.controller.executor import ExecutionReport, execute
-from opendrs.controller.history import (
-    add_recent_actions,
-    correct_times,
-    recent_actions,
-)
-from opendrs.controller.in_flight import OpenMigrations, add_open_migrations
-from opendrs.controller.migration_rates import add_migration_rates
-from opendrs.controller.node_inventory import fill_known_nodes, record_nodes
+from opendrs.controller.history import correct_times
+from opendrs.controller.node_inventory import record_nodes
 from opendrs.controller.policy_memory import load_memory, save_memory
-from opendrs.controller.power_failures import exclude_failed_power_nodes
-from opendrs.controller.protection import CircuitBreaker, protect
+from opendrs.controller.protection import CircuitBreaker
 from opendrs.controller.recovery import recover
-from opendrs.controller.reservations import add_reservations
 from opendrs.controller.serialization import cycle_record
-from opendrs.model import DEFAULT_PROTECTION, Protection, Snapshot, Step
+from opendrs.model import Snapshot, Step
 from opendrs.optimizer import Portion
 from opendrs.policies import Decision, Drain, Policy, Return, first_repair
-from opendrs.policies.optimize import Optimize, Repair
-from opendrs.ports import Platform, StepRecord, Store
+from opendrs.policies.optimize import Repair
+from opendrs.ports import StepRecord, Store
 from opendrs.rules import without_undo_rules
 
 MemoryT = TypeVar("MemoryT")
-
-
-def enrich_snapshot(
-    snapshot: Snapshot,
-    policy: Policy[MemoryT],
-    store: Store,
-    protection: Protection = DEFAULT_PROTECTION,
-) -> Snapshot:
-    """Return *snapshot* completed with information from the store.
-
-    Added are the times of recent migrations and power-ons, the bandwidth and the dirty
-    rates of recent migrations, the capacity of nodes that are powered off, migrations
-    that may be running without being visible, and the guests of reservations.
-    Nodes that recently failed to power on or off are excluded, those that an operator
-    drains are in maintenance, and the cluster is protected as
-    `opendrs.controller.protection.protect` does.
-
-    Raises:
-        StoreError: The store cannot be read.
-    """
-    recent = recent_actions(store, policy.limits, snapshot.taken_at)
-    counted = add_open_migrations(fill_known_nodes(snapshot, store), store)
-    # Drained nodes first: nothing is reserved on them.
-    drained = add_reservations(with_drained_nodes(counted, store), store)
-    reliable = exclude_failed_power_nodes(drained, store)
-    rated = add_migration_rates(reliable, store)
-    complete = add_recent_actions(rated, recent)
-    repairs = isinstance(policy, Optimize)
-    return protect(complete, store, protection, repairs=repairs)
-
-
-def forget_ended_migrations(
-    snapshot: Snapshot, store: Store, platform: Platform
-) -> None:
-    """Remove lost migrations from the store if *snapshot* shows that they ended.
-
-    Raises:
-        StoreError: The store cannot be read or written.
-    """
-    OpenMigrations(store).forget_ended(fill_known_nodes(snapshot, store), platform)
 
 
 @dataclass(frozen=True, slots=True)

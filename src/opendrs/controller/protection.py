@@ -26,7 +26,7 @@ from opendrs.model import (
     time_from_text,
 )
 from opendrs.ports import Outcome, StepRecord, Store
-from opendrs.rules import undo_rules, violations
+from opendrs.rules import undo_rules
 
 BREAKER_KEY = "operator/breaker"
 RESET_KEY = "operator/breaker-reset"
@@ -47,14 +47,14 @@ def protect(
         snapshot: The cluster.
         store: Contains the past migrations.
         protection: The protection.
-        repairs: True for a policy that balances and repairs in one plan: while a strict
-            rule is violated, guests may return.
+        repairs: True if the policy balances in the plan that repairs violated strict
+            rules: guests may return.
 
     Raises:
         StoreError: The store cannot be read.
     """
     snapshot = stand_back(snapshot, protection)
-    if repairs and any(violation.strict for violation in violations(snapshot)):
+    if repairs:
         return snapshot
     since = snapshot.taken_at - timedelta(seconds=protection.undo_horizon)
     done = [each for each in store.recent(since) if each.outcome is Outcome.DONE]

@@ -11,7 +11,15 @@ import pytest
 
 from opendrs.controller import enrich_snapshot, evaluations
 from opendrs.errors import StoreError
-from opendrs.model import DEFAULT_LIMITS, GuestId, Limits, Snapshot
+from opendrs.model import (
+    DEFAULT_LIMITS,
+    AntiAffinity,
+    GuestId,
+    Limits,
+    Pin,
+    Rule,
+    Snapshot,
+)
 from opendrs.policies import (
     BUILT_IN_POLICIES,
     AutoRebalance,
@@ -21,12 +29,19 @@ from opendrs.policies import (
     Policy,
 )
 from opendrs.policies.consolidation import Consolidate
+from opendrs.policies.optimize import Optimize
 from opendrs.ports import Outcome, StepRecord
 from opendrs.store import MemoryStore
-from support.builders import NOON, cluster
+from support.builders import NOON, cluster, guest_ids
 from support.simulated_cluster import migration, step
 
 LOPSIDED = cluster({"a": 0.9, "b": 0.1}, {"vm1": ("a", 0.3)})
+MOVED = cluster(
+    {"a": 0.5, "b": 0.5, "c": 0.1},
+    {"vm1": ("b", 0.1), "vm2": ("a", 0.1), "vm3": ("a", 0.1)},
+)
+APART = AntiAffinity(guests=guest_ids("vm2", "vm3"))
+STAYS = Pin(guests=guest_ids("vm2", "vm3"))
 VM = GuestId("vm1")
 MOVE = step("1", migration("vm1", "a", "b"))
 
@@ -78,6 +93,23 @@ def test_decision_contains_no_guest_in_cooldown() -> None:
 
     assert decision.reason is DecisionReason.NO_CANDIDATE
     assert any("600 s" in note for note in decision.notes)
+
+
+@pytest.mark.parametrize(
+    ("violated", "may_return"),
+    [((), False), ((APART,), True), ((APART, STAYS), False)],
+    ids=["none", "repairable", "unrepairable"],
+)
+def test_guests_return_only_while_optimize_can_repair_a_rule(
+    violated: tuple[Rule, ...], *, may_return: bool
+) -> None:
+    store = MemoryStore()
+    store.write(moved(seconds_ago=700))
+    snapshot = replace(MOVED, rules=violated)
+
+    found = enrich_snapshot(snapshot, Optimize(), store)
+
+    assert (found.rules == violated) is may_return
 
 
 def test_each_evaluation_advances_policy_memory() -> None:

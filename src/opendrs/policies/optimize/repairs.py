@@ -32,6 +32,7 @@ from opendrs.rules import (
     find_infeasible_anti_affinity,
     required_memory,
     usable_memory,
+    violations,
     with_drain_rule,
 )
 
@@ -107,6 +108,24 @@ def unresolved_violations(
         )
         for violation in strict
     )
+
+
+def has_repairable_violation(
+    snapshot: Snapshot,
+    limits: Limits,
+    load_model: LoadModel,
+    *,
+    allow_cold_migration: bool = False,
+) -> bool:
+    """Return True if `optimize` may repair a violated strict rule of *snapshot*."""
+    unresolved = unresolved_violations(
+        violations(snapshot),
+        snapshot,
+        limits,
+        load_model=load_model,
+        allow_cold_migration=allow_cold_migration,
+    )
+    return any(each.repairable for each in unresolved)
 
 
 class _RepairFeasibility:
