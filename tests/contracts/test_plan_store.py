@@ -114,6 +114,7 @@ def test_plans_are_ordered_by_time(open_as: Open) -> None:
             plans.add(plan(name, minute))
 
         assert [each.id for each in plans.plans()] == ["b", "c", "a"]
+        assert plans.counts() == {PlanState.PROPOSED: 3}
 
 
 def test_id_in_use_is_not_replaced(open_as: Open) -> None:

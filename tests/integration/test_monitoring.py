@@ -163,6 +163,8 @@ def test_prometheus_scrapes_controller(start: Start, tmp_path: Path) -> None:
         assert _query(url, "up") == [1.0]
         assert _query(url, "opendrs_lease_held") == [1.0]
         assert _query(url, "opendrs_nodes{state='online'}") == [3.0]
+        assert sum(_query(url, "opendrs_plans{state='done'}")) >= 1
+        assert _query(url, "opendrs_plans{state='proposed'}") == [0.0]
         assert len(_query(url, "opendrs_node_load_ratio")) == 6
         assert _query(url, "count({guest!=''})") == []
         for expression in _alert_expressions():

@@ -19,7 +19,8 @@ from opendrs.monitoring.service_manager import (
     ServiceManagerNotifier,
     check_watchdog,
 )
-from opendrs.ports import Clock
+from opendrs.ports import Clock, PlanState, Store
+from opendrs.store import DatabasePlanStore, DatabaseStore
 
 
 @contextmanager
@@ -65,6 +66,10 @@ def monitor_controller(
         yield group
 
 
+def _plan_counts(store: Store) -> dict[PlanState, int]:
+    return DatabasePlanStore(store).counts() if isinstance(store, DatabaseStore) else {}
+
+
 def _serve_metrics(
     settings: MetricsSettings, clock: Clock, stack: ExitStack
 ) -> list[ControllerObserver]:
@@ -75,7 +80,7 @@ def _serve_metrics(
     from opendrs.monitoring.metrics import ControllerMetrics  # noqa: PLC0415
 
     health = HealthMonitor(clock, settings.ready_intervals)
-    metrics = ControllerMetrics(clock, lambda: health.holds_lease)
+    metrics = ControllerMetrics(clock, lambda: health.holds_lease, _plan_counts)
     server = MonitoringServer(settings, metrics.registry, health, clock)
     stack.enter_context(server)
     log_event(

@@ -99,6 +99,14 @@ BREAKER_OPEN = MetricDeclaration(
     _GAUGE,
     "1 if the circuit breaker was open at the end of the last cycle, otherwise 0.",
 )
+PLANS = MetricDeclaration(
+    "opendrs_plans",
+    _GAUGE,
+    "Plans in the store at the end of the last cycle; of those that ended, only the "
+    "newest 1,000 are kept.",
+    ("state",),
+    "`state`: [state of a plan](codes.md#plan-states)",
+)
 NODES = MetricDeclaration(
     "opendrs_nodes",
     _GAUGE,
@@ -142,6 +150,7 @@ METRICS = (
     REJECTIONS,
     LEASE_HELD,
     BREAKER_OPEN,
+    PLANS,
     NODES,
     GUESTS,
     VIOLATED_RULES,

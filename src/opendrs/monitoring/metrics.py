@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
 
 from prometheus_client import (
@@ -28,7 +28,7 @@ from opendrs.model import ACTION_KINDS, Node, NodeState, Snapshot, Step
 from opendrs.monitoring import declarations
 from opendrs.monitoring.declarations import MetricDeclaration
 from opendrs.policies import DecisionReason
-from opendrs.ports import Clock, Outcome, StepRecord, Store
+from opendrs.ports import Clock, Outcome, PlanState, StepRecord, Store
 from opendrs.rules import violations
 
 RESOURCES = ("cpu", "memory")
@@ -47,13 +47,20 @@ class ControllerMetrics(NullControllerObserver):
         clock: The time.
         holds_lease: Function that returns True if this controller holds the lease; it
             must not block.
+        plan_counts: Function that returns the number of plans in a store by state.
 
     Attributes:
         registry: The metrics.
     """
 
-    def __init__(self, clock: Clock, holds_lease: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        holds_lease: Callable[[], bool],
+        plan_counts: Callable[[Store], Mapping[PlanState, int]],
+    ) -> None:
         self._clock = clock
+        self._plan_counts = plan_counts
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self._cycles = self._counter(declarations.CYCLES, ("finished", "failed"))
@@ -78,7 +85,7 @@ class ControllerMetrics(NullControllerObserver):
         self.registry.register(self._cluster)
 
     def lease_acquired(self, store: Store) -> None:
-        """Keep the store, which contains the state of the circuit breaker."""
+        """Keep the store, which contains the plans and the circuit breaker."""
         self._store = store
 
     def configured(self, policy: str, interval: float) -> None:
@@ -102,6 +109,7 @@ class ControllerMetrics(NullControllerObserver):
             *self._last_cycle,
             _family(declarations.PLANNED_STEPS, [((), len(decision.plan.steps))]),
             _family(declarations.BREAKER_OPEN, self._breaker_values()),
+            _family(declarations.PLANS, self._plan_values()),
             *cluster_families(decided.snapshot),
         )
 
@@ -109,6 +117,12 @@ class ControllerMetrics(NullControllerObserver):
         if self._store is None:
             return []
         return [((), self._store.load(BREAKER_KEY) is not None)]
+
+    def _plan_values(self) -> list[tuple[tuple[str, ...], float]]:
+        if self._store is None:
+            return []
+        counts = self._plan_counts(self._store)
+        return [((state.value,), counts.get(state, 0)) for state in PlanState]
 
     def cycle_failed(self, error: PlatformError, seconds: float) -> None:
         """Count the cycle, and remove the values of the snapshot: they are unknown."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from opendrs.model import (
@@ -88,6 +88,12 @@ class DatabasePlanStore:
         )
         return self._store.read(query, _from_row)
 
+    def counts(self) -> dict[PlanState, int]:
+        """Return the number of plans by state, if there are any."""
+        number = func.count().label("number")
+        query = select(PLANS.c.state, number).group_by(PLANS.c.state)
+        return dict(self._store.read(query, _state_count))
+
     def change(self, name: str, change: PlanChange) -> bool:
         """Change the state of the plan *name*; return False if that is not allowed."""
         with self._store.transaction() as connection:
@@ -149,6 +155,11 @@ def record_action(connection: Connection, action: OperatorAction) -> None:
         "arguments": value_as_text(action.arguments),
     }
     connection.execute(insert(OPERATOR_ACTIONS).values(row))
+
+
+def _state_count(row: Row[Any]) -> tuple[PlanState, int]:
+    with decoding("a plan", row):
+        return PlanState(row.state), row.number
 
 
 def _to_row(plan: PlanRecord) -> dict[str, object]:

@@ -19,7 +19,7 @@ from opendrs.model import AntiAffinity, NodeId, NodeState, Snapshot, time_as_tex
 from opendrs.monitoring.declarations import METRICS
 from opendrs.monitoring.health import HealthMonitor
 from opendrs.monitoring.metrics import ControllerMetrics, cluster_families
-from opendrs.ports import Outcome
+from opendrs.ports import Outcome, PlanState
 from support.builders import NOON, cluster, guest_ids, node
 from support.monitored_controller import LOPSIDED, MonitoredController
 from support.simulated_cluster import SimulatedCluster
@@ -34,7 +34,9 @@ class MetricsSetup:
         simulation = SimulatedCluster(origin)
         self.health = HealthMonitor(simulation.clock, 3)
         self.metrics = ControllerMetrics(
-            simulation.clock, lambda: self.health.holds_lease
+            simulation.clock,
+            lambda: self.health.holds_lease,
+            lambda _: {PlanState.DONE: 2},
         )
         self.setup = MonitoredController(
             self.health, self.metrics, simulation=simulation
@@ -59,6 +61,8 @@ def test_cycle_counts_decision_and_steps() -> None:
     assert found.value("opendrs_steps_total", **moves, outcome="done") == 2
     assert found.value("opendrs_steps_total", **moves, outcome="failed") == 0
     assert found.value("opendrs_planned_steps") == 2
+    assert found.value("opendrs_plans", state="done") == 2
+    assert found.value("opendrs_plans", state="proposed") == 0
     assert found.value("opendrs_cycle_duration_seconds_count") == 1
     duration = found.value("opendrs_cycle_duration_seconds_sum")
     assert duration == found.setup.simulation.elapsed > 0
@@ -156,7 +160,7 @@ def test_open_breaker_is_shown() -> None:
 
 def test_lease_is_shown() -> None:
     health = HealthMonitor(SystemClock(), 3)
-    metrics = ControllerMetrics(SystemClock(), lambda: health.holds_lease)
+    metrics = ControllerMetrics(SystemClock(), lambda: health.holds_lease, lambda _: {})
 
     before = metrics.registry.get_sample_value("opendrs_lease_held")
     health.lease_acquired(SimulatedCluster(LOPSIDED).store)
