@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Event, Lock
 
@@ -154,16 +155,26 @@ def small(ha: str | None) -> PveCluster:
     return with_guests(*guests)
 
 
-def kill_at(running: RunningDouble, number: int, *, has_effect: bool) -> str | None:
-    """Run `apply` and kill it at its request *number*.
+APPLY = ("apply", "lab", "--yes")
+
+
+def kill_at(
+    running: RunningDouble,
+    number: int,
+    *,
+    has_effect: bool,
+    words: Sequence[str] = APPLY,
+) -> str | None:
+    """Run a command and kill it at its request *number*.
 
     Args:
         running: The double.
         number: Number of the request, from 1.
         has_effect: Whether the request has its effect, whose answer is lost.
+        words: The command.
 
     Returns:
-        The method of the request; None if `apply` ended before it.
+        The method of the request; None if the command ended before it.
     """
     processes: list[subprocess.Popen[bytes]] = []
     count, lock, started = itertools.count(1), Lock(), Event()
@@ -183,7 +194,7 @@ def kill_at(running: RunningDouble, number: int, *, has_effect: bool) -> str | N
 
     running.double.fault = fault
     with subprocess.Popen(  # noqa: S603 - ours
-        [OPENDRS, "apply", "lab", "--yes"],
+        [OPENDRS, *words],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as process:

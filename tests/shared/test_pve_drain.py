@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
-from shared.test_pve_command_line import SPEED, configure
+import pytest
+
+from shared.test_pve_command_line import SPEED, configure, kill_at
 from support.pve_cluster import PveGuest
-from support.pve_fixtures import PVE_MARKS, Serve, passing_time, serve, with_guests
+from support.pve_double import RunningDouble
+from support.pve_fixtures import (
+    PVE_MARKS,
+    Serve,
+    passing_time,
+    serve,
+    with_guests,
+)
 from support.terminal import RunOpendrs
 from unit.cli.conftest import opendrs
 
@@ -46,3 +56,58 @@ def test_guests_of_every_kind_leave_and_return(
     assert {guest.node for guest in guests.values()} == {"h1"}
     states = {vmid: guest.status for vmid, guest in guests.items()}
     assert (states[100], states[101], states[103]) == ("running", "stopped", "stopped")
+
+
+DRAIN = ("drain", "lab", "h1", "--yes")
+
+
+def drained_cluster(serve: Serve) -> RunningDouble:
+    """Serve a cluster with a running and a stopped guest on h1."""
+    running = serve(
+        with_guests(
+            PveGuest(100, "web", "h1", duration=3.0),
+            PveGuest(101, "off", "h1", status="stopped"),
+        )
+    )
+    Path("store.sqlite").unlink(missing_ok=True)
+    configure(running)
+    return running
+
+
+def require_drained(running: RunningDouble) -> None:
+    """Require that each guest left h1 by one migration."""
+    guests = running.cluster.guests
+    assert "h1" not in {guest.node for guest in guests.values()}
+    started = sorted(vmid for vmid, _ in running.cluster.migrations_started())
+    assert started == [100, 101]
+    assert guests[101].status == "stopped"
+
+
+def writes_of_a_drain(serve: Serve, opendrs: RunOpendrs) -> list[int]:
+    """Drain without a fault; return the numbers of the requests that write."""
+    running = drained_cluster(serve)
+    methods: list[str] = []
+    running.double.fault = lambda request: methods.append(request.method)
+    with passing_time(running.cluster, SPEED):
+        assert opendrs(*DRAIN).status == 0
+    require_drained(running)
+    return [number for number, name in enumerate(methods, 1) if name != "GET"]
+
+
+@pytest.mark.slow
+def test_drain_killed_at_each_write_is_continued_and_starts_nothing_twice(
+    serve: Serve, opendrs: RunOpendrs
+) -> None:
+    writes = writes_of_a_drain(serve, opendrs)
+    assert len(writes) == 2
+
+    for number in writes:
+        for at, has_effect in ((number, False), (number, True), (number + 1, True)):
+            running = drained_cluster(serve)
+            with passing_time(running.cluster, SPEED):
+                method = kill_at(running, at, has_effect=has_effect, words=DRAIN)
+                again = opendrs(*DRAIN)
+
+            assert method == ("POST" if at == number else "GET")
+            assert again.status == 0, (at, again.out, again.err)
+            require_drained(running)
