@@ -122,22 +122,29 @@ def summary(report: ActivityReport) -> str:
 
 
 def _changes(row: BacktestRow, recorded: BacktestRow) -> Iterator[str]:
-    """Yield what *row* would have changed."""
-    ours, theirs = row.metrics, recorded.metrics
-    if ours.highest_load_mean is not None and theirs.highest_load_mean is not None:
-        yield (
-            f"highest load {ours.highest_load_mean:.0%} on average, not "
-            f"{theirs.highest_load_mean:.0%}"
-        )
-    if ours.contention_minutes is not None and theirs.contention_minutes is not None:
-        yield (
-            f"{ours.contention_minutes:.0f} guest minutes of contention, not "
-            f"{theirs.contention_minutes:.0f}"
-        )
-    yield (
-        f"{ours.rule_minutes:.0f} minutes of violated rules, not "
-        f"{theirs.rule_minutes:.0f}"
-    )
+    """Yield what *row* would have changed; nothing for what stays or is unknown."""
+    for before, after, text in (
+        (
+            recorded.metrics.highest_load_mean,
+            row.metrics.highest_load_mean,
+            "highest load {after:.0%} on average instead of {before:.0%}",
+        ),
+        (
+            recorded.metrics.contention_minutes,
+            row.metrics.contention_minutes,
+            "{after:.0f} guest minutes of contention instead of {before:.0f}",
+        ),
+        (
+            recorded.metrics.rule_minutes,
+            row.metrics.rule_minutes,
+            "{after:.0f} minutes of violated rules instead of {before:.0f}",
+        ),
+    ):
+        if before is None or after is None:
+            continue
+        values = {"before": before, "after": after}
+        if text.format(**values) != text.format(before=after, after=before):
+            yield text.format(**values)
 
 
 def print_report(screen: Console, report: ActivityReport) -> None:
