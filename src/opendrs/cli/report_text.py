@@ -126,17 +126,17 @@ def _changes(row: BacktestRow, recorded: BacktestRow) -> Iterator[str]:
     ours, theirs = row.metrics, recorded.metrics
     if ours.highest_load_mean is not None and theirs.highest_load_mean is not None:
         yield (
-            f"highest load {ours.highest_load_mean:.0%} on average, not "
-            f"{theirs.highest_load_mean:.0%}"
+            f"highest load {ours.highest_load_mean:.0%} on average "
+            f"(recorded: {theirs.highest_load_mean:.0%})"
         )
     if ours.contention_minutes is not None and theirs.contention_minutes is not None:
         yield (
-            f"{ours.contention_minutes:.0f} guest minutes of contention, not "
-            f"{theirs.contention_minutes:.0f}"
+            f"{ours.contention_minutes:.0f} guest minutes of contention "
+            f"(recorded: {theirs.contention_minutes:.0f})"
         )
     yield (
-        f"{ours.rule_minutes:.0f} minutes of violated rules, not "
-        f"{theirs.rule_minutes:.0f}"
+        f"{ours.rule_minutes:.0f} minutes of violated rules "
+        f"(recorded: {theirs.rule_minutes:.0f})"
     )
 
 
