@@ -18,8 +18,8 @@ COLUMNS = (
     "GiB",
     "highest\nload",
     "CV",
-    "contention\nmin",
-    "rules\nbroken",
+    "contention\nminutes",
+    "rules\nviolated",
     "nodes\non",
     "regret",
 )

@@ -62,11 +62,11 @@ def command(
     second signal aborts them. After a crash, the next run first determines the
     outcome of the steps that were in progress.
 
-    On SIGHUP, the controller reads the configuration again between two cycles. It
-    uses either all changes or none: a configuration with an error is rejected, and
-    the errors are logged. So is one that changes [store], [api], [metrics],
-    [[notifications]] or the platform: restart the controller to use these changes. In
-    a terminal, SIGHUP stops the controller instead.
+    On SIGHUP, the controller reads the configuration again between two cycles. If the
+    file has an error, or changes [store], [api], [metrics], [[notifications]] or the
+    platform, the controller logs the reason and keeps its former configuration.
+    Changes of these tables require a restart. In a terminal, SIGHUP stops the
+    controller instead.
 
     Several controllers can use one PostgreSQL database ([store] url). One of them is
     active. If it ends or stops responding, another one takes over.
