@@ -88,8 +88,8 @@ def command(  # noqa: PLR0913 - one for each option
     The first part counts the recorded decisions, plans and started steps of the
     controller. The second part simulates the policy on the recorded load, as opendrs
     backtest does, and compares the result with the recorded loads. If the controller
-    runs in mode observe, this shows what it would have done in mode automatic. Nothing
-    is changed.
+    runs in mode observe, the second part shows what it would have done in mode
+    automatic. Nothing is changed.
 
     \b
       opendrs report lab
@@ -106,7 +106,7 @@ def command(  # noqa: PLR0913 - one for each option
     senders = _senders(settings) if send else []
     record = load_record(platform, settings, since)
     with open_to_read(platform, settings) as store:
-        activity = read_activity(store, record.times[0], record.times[-1])
+        activity = read_activity(store, record.times[0])
     with row_progress() as progress:
         rows = tuple(
             run_backtest(

@@ -79,17 +79,15 @@ class ActivityReport:
         return next(row for row in self.backtest.rows if row.kind is kind)
 
 
-def read_activity(store: DatabaseStore, since: datetime, until: datetime) -> Activity:
-    """Return what the controller did between two times.
+def read_activity(store: DatabaseStore, since: datetime) -> Activity:
+    """Return what the controller did from *since* on.
 
     Raises:
         StoreError: The store cannot be read.
     """
-    history, chosen = History(store), HistoryFilter(since=since, until=until)
+    history, chosen = History(store), HistoryFilter(since=since)
     plans = (
-        plan
-        for plan in DatabasePlanStore(store).plans()
-        if since <= plan.created_at <= until
+        plan for plan in DatabasePlanStore(store).plans() if plan.created_at >= since
     )
     moves = [move_entry(history, each) for each in history.steps(chosen, MAX_STEPS)]
     ratios = [
