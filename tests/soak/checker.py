@@ -391,8 +391,8 @@ class InvariantChecker:
         guest, now = self._guests[name], self._now
         if (kind == "live-migration" and not guest.live) or self._pinned(name, guest):
             self.report(Invariant.IMMOBILE, f"{job.action}", name)
-        run = job.record.key[0] if job.record is not None else ""
-        plan = self.record.plan_of(run)
+        run, step = job.record.key if job.record is not None else ("", "")
+        plan = self.record.plan_of(run, step)
         # An operator has requested it: cooldown and quiet time do not apply.
         maintains = plan is not None and plan.policy in MAINTENANCE
         known = guest.since <= self._look.taken and not maintains

@@ -74,7 +74,7 @@ class ConsentJudge:
         self._tags: dict[str, Collection[str]] = {}
         self._intended: set[Key] = set()
         self._decided: dict[str, CooldownStart] = {}
-        self._started_runs: set[str] = set()
+        self._started_plans: set[str] = set()
         self._states: dict[str, str] = {}
         self._commands = 0
 
@@ -163,7 +163,7 @@ class ConsentJudge:
             return
         self._intended.add(key)
         names = (step, action["guest"], action["target"])
-        plan = self._record.plan_of(run)
+        plan = self._record.plan_of(run, step)
         if plan is None:
             self._report(Invariant.CONSENT, f"{key} belongs to no plan", *names)
             return
@@ -209,9 +209,9 @@ class ConsentJudge:
 
     def _require_in_time(self, plan: RecordedPlan, run: str) -> None:
         """Require that a plan starts before it expires, by time and by the clock."""
-        if run in self._started_runs or run not in self._decided:
+        if plan.id in self._started_plans or run not in self._decided:
             return
-        self._started_runs.add(run)
+        self._started_plans.add(plan.id)
         decided = self._decided[run]
         age = min(self._now - decided.at, decided.elapsed(self._now))
         if age > self._configured.lifetime + self._configured.start_timeout:

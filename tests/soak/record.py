@@ -111,13 +111,17 @@ class Record:
         ((text,),) = self._database.rows(query, *key)
         return _action(text)
 
-    def plan_of(self, run: str) -> RecordedPlan | None:
-        """Return the plan of *run*, or None."""
-        return self._plan("run", run)
+    def plan_of(self, run: str, step: str) -> RecordedPlan | None:
+        """Return the plan of *run* with this step, or None.
+
+        The steps that start by themselves and those that wait are two plans of a run.
+        """
+        plans = self._plans("run", run)
+        return next((plan for plan in plans if step in plan.steps), None)
 
     def plan(self, name: str) -> RecordedPlan | None:
         """Return the plan with the id *name*, or None."""
-        return self._plan("id", name)
+        return next(iter(self._plans("id", name)), None)
 
     def plan_states(self) -> dict[str, str]:
         """Return the state of each plan, by id."""
@@ -133,14 +137,14 @@ class Record:
         rows = self._database.rows("SELECT count(*) FROM operator_actions")
         return int(rows[0][0]) if rows else 0
 
-    def _plan(self, column: str, value: str) -> RecordedPlan | None:
+    def _plans(self, column: str, value: str) -> list[RecordedPlan]:
         query = "SELECT id, policy, reason, state, steps FROM plans WHERE "
         rows = self._database.rows(f"{query}{column} = ?", value)
-        if not rows:
-            return None
-        name, policy, reason, state, steps = rows[0]
-        actions = {step: _action(text) for step, text, *_ in json.loads(steps)}
-        return RecordedPlan(name, policy, reason, state, actions)
+        found = []
+        for name, policy, reason, state, steps in rows:
+            actions = {step: _action(text) for step, text, *_ in json.loads(steps)}
+            found.append(RecordedPlan(name, policy, reason, state, actions))
+        return found
 
 
 def _action(text: str) -> Action:

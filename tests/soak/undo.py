@@ -177,7 +177,7 @@ class UndoJudge:
         undone = self._decisions.get(run, {}).get((guest, target))
         if undone is None:
             return
-        plan = self._record.plan_of(run)
+        plan = self._record.plan_of(run, step)
         if plan is None or plan.policy in MAINTENANCE or plan.reason in REPAIRS:
             return
         if plan.policy in REPAIRING and self._repairing[run]:

@@ -18,8 +18,8 @@ COLUMNS = (
     "GiB",
     "highest\nload",
     "CV",
-    "contention\nmin",
-    "rules\nbroken",
+    "contention\nminutes",
+    "rules\nviolated",
     "nodes\non",
     "regret",
 )
@@ -140,7 +140,7 @@ def record_lines(source: str, record: LoadRecord) -> Iterator[str]:
     first, last = (format_timestamp(record.times[index]) for index in (0, -1))
     yield (
         f"{source}: {format_count(len(record), 'snapshot')} from {first} to "
-        f"{last}, usually every {format_duration(record.interval)}; "
+        f"{last}, median interval {format_duration(record.interval)}; "
         f"{format_count(len(record.node_ids), 'node')}, "
         f"{format_count(len(record.guest_ids), 'guest')}"
     )

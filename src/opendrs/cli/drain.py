@@ -58,7 +58,7 @@ _FAILURES = (Outcome.FAILED, Outcome.LOST, Outcome.ABORTED)
 
 @click.command(name="drain")
 @click.argument("platform", metavar="PLATFORM")
-@click.argument("node", metavar="NODE", required=False)
+@click.argument("node", metavar="[NODE]", required=False)
 @click.option("--because", default="", metavar="TEXT", help="Reason, for the record.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option(
@@ -70,14 +70,18 @@ _FAILURES = (Outcome.FAILED, Outcome.LOST, Outcome.ABORTED)
     "--for",
     "purpose",
     type=click.Choice(["updates"]),
-    help="Rolling maintenance: drain one node after the other, run the hook, undrain.",
+    help="Rolling maintenance, one node after the other: drain it, run the hook, "
+    "undrain it.",
 )
-@click.option("--nodes", metavar="A,B", help="With --for: only these nodes, in order.")
+@click.option(
+    "--nodes", metavar="A,B", help="With --for: only these nodes, in this order."
+)
 @click.option(
     "--hook",
     metavar="COMMAND",
-    help="With --for: program and arguments, run without a shell for each node when it "
-    "is empty. The name of the node is added as the last argument.",
+    help="With --for: command that updates an empty node, such as a script that "
+    "installs packages and reboots it. It runs without a shell on this machine; the "
+    "name of the node is added as the last argument.",
 )
 @click.option(
     "--hook-timeout",
@@ -91,14 +95,14 @@ _FAILURES = (Outcome.FAILED, Outcome.LOST, Outcome.ABORTED)
     type=QuantityRange(TIME, 1, 86400),
     default=1800.0,
     metavar="SECONDS",
-    help="With --for: duration in which the node must be online after the hook "
+    help="With --for: how long to wait after the hook until the node is online "
     "(default 30 min).",
 )
 @click.option(
     "--discard",
     is_flag=True,
-    help="With --for: forget rolling maintenance that has stopped. Nodes that it has "
-    "drained stay drained.",
+    help="With --for: do not continue the rolling maintenance that has stopped. Its "
+    "current node stays drained until undrain.",
 )
 @config_option
 @format_option
@@ -121,32 +125,34 @@ def command(  # noqa: PLR0913 - one for each option
     """Move all guests off a node, and keep it empty until undrain.
 
     Shows the plan first: the guests and their targets, the load of the targets
-    afterwards, and the guests that cannot leave, with what each of them needs. Then it
-    asks for confirmation.
+    afterwards, and the guests that cannot leave, each with the reason and what would
+    make it possible. Then it asks for confirmation.
 
-    Running guests migrate live, containers by a restart where the platform allows it,
-    and stopped guests are relocated. All rules and limits hold, except the cooldown and
-    the minimum uptime. The state lasts over restarts. If a controller runs, its next
-    cycle empties the node; otherwise this command does.
+    Running virtual machines migrate live. Containers restart on their target where the
+    platform allows it. Stopped guests are moved without being started. All rules and
+    limits hold, except the cooldown and the minimum uptime. If a controller runs on the
+    platform, it empties the node; otherwise this command does. The node stays drained
+    until undrain, also after a restart of the node or of the controller.
 
     Without NODE, lists the nodes that are drained or in maintenance on the platform.
 
-    With --for updates it takes one node after the other: drain it, run the hook, wait
-    until the node is online, and undrain it with its guests. Before it starts, it
-    checks for each node that the others can take its guests. If something fails, it
-    stops and says why. The same command continues, also after a crash; the hook must
-    therefore tolerate to be repeated. The record contains the program of the hook and
-    a hash, but no arguments.
+    With --for updates (rolling maintenance), the command handles one node after the
+    other: it drains the node, runs the hook that updates it, waits until the node is
+    online, undrains it, and brings its guests back. Before the first drain, it checks
+    for each node that the others can take its guests. If something fails, it stops
+    with the reason. Correct the cause and run the same command again to continue. This
+    can run the hook a second time for a node. The database contains the program of the
+    hook and a hash of its command line, but not its arguments.
 
     \b
       opendrs drain lab n1 --because 'new memory'
       opendrs drain lab n1 --yes --wait
-      opendrs drain lab                     which nodes are drained
+      opendrs drain lab                     list the drained nodes
       opendrs drain lab --for updates --hook '/usr/local/sbin/update-node --reboot'
 
     Exit status: 0 the node is empty, or a controller empties it; 1 you declined,
-    guests remain, or the mode of the controller prevents the drain; 3 some steps
-    failed.
+    guests remain, or the controller is in mode observe or advise and does not drain by
+    itself; 3 some steps failed.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     settings.connection(platform)

@@ -53,30 +53,30 @@ SECTIONS = {
     "Controller": {
         "run": "Plan in cycles until stopped; by default, execute no plans.",
         "mode": "Show or set which plans the controller executes.",
-        "pause": "Pause the controller: no steps start for a time.",
+        "pause": "Start no steps until a given time, or until resume.",
         "resume": "End a pause.",
         "plans": "Show the plans of the controller, or one plan in detail.",
         "approve": "Approve a plan, or some of its steps.",
         "reject": "Reject a plan.",
         "cancel": "Cancel an approved or running plan.",
         "status": "Show whether a controller runs, and its last cycle.",
-        "breaker": "Show or reset the circuit breaker of the controller.",
-        "agent": "Run the agent of one host, which sends its load to the controller.",
+        "breaker": "Show or reset the circuit breaker that opens after failed steps.",
+        "agent": "Run the agent of one host: send its load to the controller.",
     },
     "Records": {
         "history": "Show recorded cycles, plans and executed steps.",
         "explain": "Explain a recorded decision about a plan, step, guest or node.",
         "replay": "Repeat recorded decisions and report differences.",
-        "backtest": "Run policies over recorded load, and compare the results.",
-        "report": "Report what was done, and what the policy would have done.",
-        "store": "Back up the database of a platform.",
+        "backtest": "Simulate policies on the recorded load, and compare the results.",
+        "report": "Compare what was done with what the policy would have done.",
+        "store": "Back up the database with these records.",
         "record": "Write one snapshot, or a series of snapshots, to a file.",
     },
     "Setup": {
         "connect": "Ask for the settings of a platform; write the configuration.",
         "import": "Convert the configuration of ProxLB.",
         "token": "Create a token for the agent of a node.",
-        "compile": "Compile the search of the policy optimize for this machine.",
+        "compile": "Compile the policy optimize: better plans for large clusters.",
     },
     "Simulation": {
         "simulate": "Simulate consolidation on recorded load: energy and overload.",
@@ -98,8 +98,9 @@ _LOCATIONS = {
 
 HELP = """Balance virtual machines across the nodes of a cluster by live migration.
 
-SOURCE is a snapshot file, a platform named in the configuration, or the word
-demo for a simulated cluster.
+Most commands take one argument: the name of a platform in the configuration
+file opendrs.toml (lab below), a snapshot file, or the word demo for a simulated
+cluster.
 
 \b
   opendrs demo                      balance a simulated cluster

@@ -59,9 +59,9 @@ def command(
     """Show or set the mode of the controller of PLATFORM.
 
     \b
-      observe      decides and records its plans, starts nothing
-      advise       proposes its plans; opendrs approve starts one
-      automatic    starts its plans
+      observe      records its decisions, executes no plans
+      advise       proposes plans; opendrs approve lets it execute one
+      automatic    executes its plans
 
     The mode that is set here replaces [controller] mode of the configuration until it
     is set again, also after a restart. A running controller reads it before each step

@@ -88,11 +88,11 @@ def command(  # noqa: PLR0913 - one for each option
     of the estimated duration. The bandwidth is that of [limits] in the configuration
     file, otherwise 1 Gbit/s.
 
-    If there are more than ten steps, the ten most valuable are shown: those that
-    repair violated strict rules, then those that reduce the load of their source
-    node most. If there are more than 20 nodes, the five most loaded are shown. --all
-    shows all steps and nodes, and the metrics that the policy optimizes. JSON is
-    always complete.
+    If there are more than ten steps, ten are shown: those that repair violated strict
+    rules, then those that reduce the load of their source node most. The mean load in
+    the detail is that of CPU and memory. If there are more than 20 nodes, the five most
+    loaded are shown. --all shows all steps and nodes, and the metrics that the policy
+    optimizes. JSON is always complete.
 
     If the output is a pipe or a file, each row is one line, with a tab between
     columns.

@@ -143,7 +143,8 @@ def print_steps(
     steps = most_valuable(plan, snapshot, MAX_STEPS_LISTED) if shortened else plan.steps
     if shortened:
         abridgment = (
-            f"the {MAX_STEPS_LISTED} most valuable of {total} steps; {ALL_OPTION_HINT}"
+            f"the {MAX_STEPS_LISTED} of {total} steps that repair rules or relieve "
+            f"nodes most; {ALL_OPTION_HINT}"
         )
         screen.print(Text(abridgment, style="dim"))
     headings = ["step", "guest", "from", "to", "cores", "memory"]
@@ -184,7 +185,7 @@ def _short_detail(step: Step, snapshot: Snapshot, *, repairs: bool) -> str:
         format_percent(_mean_load(snapshot, name)).strip()
         for name in (action.source, action.target)
     )
-    return f"source load {source}, target {target}"
+    return f"mean load {source}, target {target}"
 
 
 def _mean_load(snapshot: Snapshot, name: NodeId) -> float | None:

@@ -44,9 +44,14 @@ def command(
 ) -> int:
     """Show the plans of the controller of PLATFORM; with ID, one plan with its steps.
 
-    A plan is proposed in mode advise, and executed after opendrs approve. In mode
-    automatic it is approved by the mode. In mode observe, decisions are recorded, but
-    there are no plans to approve. (To plan now, without the controller: opendrs plan.)
+    In mode advise, the controller proposes plans, and executes those that you approve
+    with opendrs approve. In mode automatic it executes its plans without an approval;
+    their first state is approved. In mode observe it executes none, and they are not
+    listed here; opendrs history PLATFORM --plans shows them. (To plan now, without the
+    controller: opendrs plan.)
+
+    A plan expires if it is not approved and started in time. It is superseded if a
+    newer decision has other steps. Such a plan can no longer be approved.
 
     \b
       opendrs plans lab                       all recorded plans, the newest last

@@ -51,7 +51,7 @@ TEXT_WIDTH = 100  # columns of the text that is sent
     callback=reject_nan,
     default=7 * DAY,
     metavar="DURATION",
-    help="The newest part of the record that is reported (default: '7 d').",
+    help="How far back from the newest snapshot the report begins (default: '7 d').",
 )
 @click.option(
     "--every",
@@ -59,8 +59,8 @@ TEXT_WIDTH = 100  # columns of the text that is sent
     callback=reject_nan,
     default=0.0,
     metavar="DURATION",
-    help="Least time between two simulated decisions, such as '1 h', to save time "
-    "(default: one for each recorded cycle).",
+    help="Simulate decisions at least this far apart, such as '1 h', to save time "
+    "(default: in each recorded cycle).",
 )
 @click.option(
     "--policy", metavar="NAME", help="The policy (default: the configured policy)."
@@ -68,7 +68,8 @@ TEXT_WIDTH = 100  # columns of the text that is sent
 @click.option(
     "--send",
     is_flag=True,
-    help="Send the report by [[notifications]] that select the event report.",
+    help="Also send the report by each table [[notifications]] whose events include "
+    '"report".',
 )
 @config_option
 @format_option
@@ -82,18 +83,19 @@ def command(  # noqa: PLR0913 - one for each option
     config: Path | None,
     output_format: str,
 ) -> None:
-    """Report what was done on PLATFORM, and what the policy would have done.
+    """Compare what was done with what the policy would have done.
 
-    The first part is from the records of the controller: cycles, plans, migrations.
-    The second part simulates the policy on the recorded load, as opendrs backtest
-    does, and compares it with what was recorded. In the mode observe it shows what
-    the mode automatic would have done, and with what result. Nothing is changed.
+    The first part counts the recorded decisions, plans and started steps of the
+    controller. The second part simulates the policy on the recorded load, as opendrs
+    backtest does, and compares the result with the recorded loads. If the controller
+    runs in mode observe, the second part shows what it would have done in mode
+    automatic. Nothing is changed.
 
     \b
       opendrs report lab
       opendrs report lab --since '30 d' --every '1 h'
       opendrs report lab --policy optimize
-      opendrs report lab --send                  once a week, by a timer
+      opendrs report lab --send                  for a weekly timer
 
     Exit status: 0 done, 2 invalid input, 3 the database failed, or the report was not
     sent.
@@ -104,7 +106,7 @@ def command(  # noqa: PLR0913 - one for each option
     senders = _senders(settings) if send else []
     record = load_record(platform, settings, since)
     with open_to_read(platform, settings) as store:
-        activity = read_activity(store, record.times[0], record.times[-1])
+        activity = read_activity(store, record.times[0])
     with row_progress() as progress:
         rows = tuple(
             run_backtest(

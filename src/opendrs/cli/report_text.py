@@ -79,17 +79,15 @@ class ActivityReport:
         return next(row for row in self.backtest.rows if row.kind is kind)
 
 
-def read_activity(store: DatabaseStore, since: datetime, until: datetime) -> Activity:
-    """Return what the controller did between two times.
+def read_activity(store: DatabaseStore, since: datetime) -> Activity:
+    """Return what the controller did from *since* on.
 
     Raises:
         StoreError: The store cannot be read.
     """
-    history, chosen = History(store), HistoryFilter(since=since, until=until)
+    history, chosen = History(store), HistoryFilter(since=since)
     plans = (
-        plan
-        for plan in DatabasePlanStore(store).plans()
-        if since <= plan.created_at <= until
+        plan for plan in DatabasePlanStore(store).plans() if plan.created_at >= since
     )
     moves = [move_entry(history, each) for each in history.steps(chosen, MAX_STEPS)]
     ratios = [
@@ -127,17 +125,17 @@ def _changes(row: BacktestRow, recorded: BacktestRow) -> Iterator[str]:
         (
             recorded.metrics.highest_load_mean,
             row.metrics.highest_load_mean,
-            "highest load {after:.0%} on average instead of {before:.0%}",
+            "highest load {after:.0%} on average (recorded: {before:.0%})",
         ),
         (
             recorded.metrics.contention_minutes,
             row.metrics.contention_minutes,
-            "{after:.0f} guest minutes of contention instead of {before:.0f}",
+            "{after:.0f} guest minutes of contention (recorded: {before:.0f})",
         ),
         (
             recorded.metrics.rule_minutes,
             row.metrics.rule_minutes,
-            "{after:.0f} minutes of violated rules instead of {before:.0f}",
+            "{after:.0f} minutes of violated rules (recorded: {before:.0f})",
         ),
     ):
         if before is None or after is None:

@@ -41,18 +41,19 @@ def command(
     observes the cluster and decides with the policy. What it does with the plan
     depends on the mode: observe (the default) only records it, advise executes it
     after opendrs approve, automatic executes it at once. opendrs mode shows and changes
-    the mode. After opendrs pause, no steps start for a time.
+    the mode. After opendrs pause, no steps start until the given time, or until
+    opendrs resume.
 
-    With [[schedule]], several policies run, each at its times: for example balance by
-    day and consolidate by night. One cycle runs at a time. Outside of all windows, no
-    policy runs.
+    With [[schedule]], several policies run, each in its time windows: for example
+    balance by day and consolidate by night. One cycle runs at a time. Outside of all
+    windows, no policy runs.
 
     With the section [api] it also accepts requests of host agents (opendrs agent) to
-    relieve or drain their hosts, and makes one plan for all requests.
+    relieve or drain their hosts. Requests that arrive together share one plan.
 
     It logs to standard error, one line for each event. The line of a started step
-    contains its reason. Violated strict rules and decisions are logged only when they
-    change. --level debug logs the decision of every cycle.
+    contains its reason. Decisions are logged only when they change, and so are
+    violations of strict rules. --level debug logs the decision of every cycle.
 
     At startup it warns about key, token, password and database files that other
     users can read or change.
@@ -61,13 +62,14 @@ def command(
     second signal aborts them. After a crash, the next run first determines the
     outcome of the steps that were in progress.
 
-    On SIGHUP, the configuration is read again between two cycles. If it has an
-    error, all of it is rejected, and the errors are logged. Changes of [store], [api],
-    [metrics], [[notifications]] and the platform require a restart; until then, such a
-    configuration is rejected, too. In a terminal, SIGHUP stops the controller instead.
+    On SIGHUP, the controller reads the configuration again between two cycles. If the
+    file has an error, or changes [store], [api], [metrics], [[notifications]] or the
+    platform, the controller logs the reason and keeps its former configuration.
+    Changes of these tables require a restart. In a terminal, SIGHUP stops the
+    controller instead.
 
-    Several controllers can use one PostgreSQL database ([store] url): one is active,
-    the others wait and take over when it ends or stops responding.
+    Several controllers can use one PostgreSQL database ([store] url). One of them is
+    active. If it ends or stops responding, another one takes over.
 
     \b
       opendrs run /etc/opendrs/opendrs.toml

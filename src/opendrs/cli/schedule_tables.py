@@ -69,7 +69,10 @@ def _step_document(scheduled_step: ScheduledStep) -> dict[str, object]:
 def _assumptions(schedule: Schedule) -> Iterator[str]:
     gigabits = schedule.bandwidth * 8 / 1e9
     if schedule.bandwidth_source is BandwidthSource.ASSUMED:
-        yield f"bandwidth {gigabits:g} Gbit/s per link ([limits] sets none)"
+        yield (
+            f"bandwidth {gigabits:g} Gbit/s per link (assumed; [limits] bandwidth is "
+            "not set)"
+        )
     elif schedule.bandwidth_source is BandwidthSource.MEASURED:
         yield f"bandwidth {gigabits:.3g} Gbit/s per link (that of recent migrations)"
     explanations = {

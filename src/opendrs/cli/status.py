@@ -152,7 +152,7 @@ def _print(status: ControllerStatus) -> None:
         screen.print("schedule:")
     for entry in by_next_due(status.schedule):
         screen.print(f"  {printable(entry.line)}")
-    screen.print(f"open steps: {len(status.open_steps) or 'none'}")
+    screen.print(f"unfinished steps: {len(status.open_steps) or 'none'}")
     for record in status.open_steps:
         screen.print(
             f"  {printable(record.step)}: {describe_action(record.action)}, since "

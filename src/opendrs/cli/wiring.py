@@ -273,7 +273,7 @@ class ControllerFactory:
             LogEventCode.CONTROLLER_STARTED,
             f"{name}: controller started: {describe_cycles(self._settings)}; "
             f"mode {mode.mode} ({mode.detail}): {MODE_TEXTS[mode.mode]}; "
-            f"to change it: {change}",
+            f"change it with {change}",
             platform=name,
             interval=settings.interval,
             policy=policy_names(self._settings),

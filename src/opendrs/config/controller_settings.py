@@ -17,7 +17,7 @@ class Mode(StrEnum):
     """Treatment of the plans that the controller decides."""
 
     OBSERVE = "observe"
-    """It records them, and starts nothing."""
+    """It records them, and executes none."""
     ADVISE = "advise"
     """It proposes them; an operator approves or rejects each."""
     AUTOMATIC = "automatic"

@@ -252,9 +252,9 @@ class PlanApprovals:
         plan = self._add(self._record(decided, steps))
         log_event(
             LogEventCode.PLAN_PROPOSED,
-            f"plan {plan.id}: {format_count(len(plan.steps), 'step')} for approval "
-            f"until {plan.expires_at:%H:%M:%S} UTC: opendrs approve {self._platform} "
-            f"{plan.id}",
+            f"plan {plan.id} proposed: {format_count(len(plan.steps), 'step')}; "
+            f"approve it before {plan.expires_at:%H:%M:%S} UTC with "
+            f"opendrs approve {self._platform} {plan.id}",
             plan=plan.id,
             run=plan.run,
             expires_at=plan.expires_at.isoformat(),

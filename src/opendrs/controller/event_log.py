@@ -218,7 +218,8 @@ class CycleLogger:
         actions = [step.action for step in steps]
         self._log_busy_nodes(decided.snapshot)
         self._log_violations(policy, decided.snapshot, actions)
-        outline = format_count(len(steps), "step") if steps else "nothing to do"
+        planned = f"{format_count(len(steps), 'step')} planned"
+        outline = planned if steps else "nothing to do"
         reasons = [reason_text(decision.reason), decision.detail]
         schedule = decided.schedule
         name = policy.name

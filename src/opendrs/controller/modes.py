@@ -40,9 +40,9 @@ REPAIR_REASONS = frozenset(
 )
 Entries = Mapping[str, Mapping[str, object]]
 MODE_TEXTS: Mapping[Mode, str] = {
-    Mode.OBSERVE: "decides and records, starts nothing",
-    Mode.ADVISE: "proposes plans, starts those that are approved",
-    Mode.AUTOMATIC: "starts its plans",
+    Mode.OBSERVE: "records its decisions, executes no plans",
+    Mode.ADVISE: "proposes plans, executes approved plans",
+    Mode.AUTOMATIC: "executes its plans",
 }
 
 

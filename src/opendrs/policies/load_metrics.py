@@ -101,7 +101,7 @@ def explain_move(
     loads = state.current_loads()
     change = f"{imbalance_text(before, metric)} → {best.imbalance:.3f}"
     source_load, target_load = (
-        f"{loads[source].mean:.0%} loaded",
+        f"mean load {loads[source].mean:.0%}",
         f"{loads[target].mean:.0%}",
     )
     amount = _format_demand(group, load_model)
@@ -134,7 +134,7 @@ def _format_demand(group: MoveGroup, load_model: LoadModel) -> str:
 def describe_infeasible_nodes(
     infeasible: Iterable[tuple[str, str]], advantage: str = "better"
 ) -> Iterator[str]:
-    """Yield one sentence with the infeasible nodes by reason, or nothing.
+    """Yield one sentence for each reason, with its infeasible nodes.
 
     Args:
         infeasible: Nodes, the best first, each with the reason why it is infeasible.
@@ -143,11 +143,7 @@ def describe_infeasible_nodes(
     nodes_by_detail: dict[str, list[str]] = {}
     for node, detail in infeasible:
         nodes_by_detail.setdefault(detail, []).append(node)
-    if not nodes_by_detail:
-        return
-    is_single = sum(map(len, nodes_by_detail.values())) == 1
-    subject = f"a {advantage} target is" if is_single else f"{advantage} targets are"
-    yield f"{subject} infeasible: " + "; ".join(
-        f"{format_list(nodes, separator=' and ')}: {detail}"
-        for detail, nodes in nodes_by_detail.items()
-    )
+    for detail, nodes in nodes_by_detail.items():
+        subject, verb = ("target", "is") if len(nodes) == 1 else ("targets", "are")
+        names = format_list(nodes, separator=" and ")
+        yield f"{advantage} {subject} {names} {verb} infeasible: {detail}"

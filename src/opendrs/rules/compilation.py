@@ -145,12 +145,15 @@ def _immovable_guests(snapshot: Snapshot) -> dict[GuestId, str]:
     for rule in snapshot.rules:
         if isinstance(rule, Pin):
             immovable.update(
-                dict.fromkeys(existing_guests(rule.guests, snapshot), f"rule: {rule}")
+                dict.fromkeys(
+                    existing_guests(rule.guests, snapshot),
+                    f'pinned by the rule "{rule}"',
+                )
             )
         elif isinstance(rule, TagExclusion):
             for guest in snapshot.guests.values():
                 if guest.tags & rule.tags:
-                    immovable[guest.id] = f"rule: {rule}"
+                    immovable[guest.id] = f'excluded by the rule "{rule}"'
     return immovable
 
 

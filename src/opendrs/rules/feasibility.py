@@ -163,7 +163,7 @@ class FeasibilityChecker:
                 return partial("node CPU model is not {}".format, guest.cpu_model)
         if node.id not in self._rules.nodes.get(leader, (node.id,)):
             rule = partial(self._forbidding_rule, leader, node.id)
-            return lambda: f"forbidden by rule: {rule()}"
+            return lambda: f'forbidden by the rule "{rule()}"'
         return None
 
     def _forbidding_rule(self, guest: GuestId, node: NodeId) -> NodeAffinity:

@@ -236,8 +236,8 @@ def test_guests_with_excluding_or_contradictory_rules_are_skipped() -> None:
         "p": SkipReason.CONTRADICTORY_RULES,
         "q": SkipReason.CONTRADICTORY_RULES,
     }
-    assert result.skipped[GuestId("x")].detail == "rule: license"
-    assert result.skipped[GuestId("y")].detail == "rule: no lab"
+    assert result.skipped[GuestId("x")].detail == 'pinned by the rule "license"'
+    assert result.skipped[GuestId("y")].detail == 'excluded by the rule "no lab"'
 
 
 def test_container_is_skipped_without_cold_migration() -> None:

@@ -45,7 +45,7 @@ def words(config: Path, monkeypatch: pytest.MonkeyPatch) -> Words:
         for number in range(CYCLES):
             snapshot = replace(IMBALANCED, taken_at=NOON + number * INTERVAL)
             decision = policy.decide(snapshot, None)
-            at = snapshot.taken_at
+            at = snapshot.taken_at + timedelta(seconds=1)
             store.record_cycle(
                 cycle_record(
                     f"run {number}",

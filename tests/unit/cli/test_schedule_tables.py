@@ -70,7 +70,8 @@ def test_assumptions_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
     assert said.endswith(
-        "duration estimated with: bandwidth 1 Gbit/s per link ([limits] sets none); "
+        "duration estimated with: bandwidth 1 Gbit/s per link (assumed; [limits] "
+        "bandwidth is not set); "
         "dirty rate 0 for 2 steps (not measured; if higher, the plan takes longer); "
         "0 s for 1 step (duration unknown)"
     )

@@ -80,7 +80,7 @@ def test_running_controller_is_shown(opendrs: RunOpendrs) -> None:
     assert f"lab: controller running: {process}\n" in found.out
     assert "policy balance, one cycle every 300 s" in found.out
     assert "improves-balance: 2 steps" in found.out
-    assert "open steps: none" in found.out
+    assert "unfinished steps: none" in found.out
 
 
 def test_json_has_all_values(opendrs: RunOpendrs) -> None:
@@ -130,7 +130,7 @@ def test_plan_in_execution_is_not_late(opendrs: RunOpendrs) -> None:
         found = opendrs("status", "lab")
 
     assert found.status == 0
-    assert "open steps: 1" in found.out
+    assert "unfinished steps: 1" in found.out
 
 
 def test_unreachable_platform_is_reported(opendrs: RunOpendrs) -> None:

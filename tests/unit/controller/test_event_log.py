@@ -200,10 +200,10 @@ def test_plan_is_logged_when_it_changes(caplog: pytest.LogCaptureFixture) -> Non
         log.decision_recorded(recorded(BALANCE, decision, level()))
 
     assert logged(caplog, "decision-made") == [
-        "balance: 1 step: improves the balance: imbalance 0.0",
-        "balance: 1 step: improves the balance: imbalance 0.2",
+        "balance: 1 step planned: improves the balance: imbalance 0.0",
+        "balance: 1 step planned: improves the balance: imbalance 0.2",
         "balance: nothing to do: balanced: enough",
-        "balance: 1 step: improves the balance: imbalance 0.0",
+        "balance: 1 step planned: improves the balance: imbalance 0.0",
         "balance: nothing to do: balanced: enough",
     ]
     assert len(logged(caplog, "decision-made", least=logging.DEBUG)) == 6

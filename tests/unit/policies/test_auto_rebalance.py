@@ -384,7 +384,7 @@ def test_step_detail_explains_guest_and_node() -> None:
     (step,) = AT_ONCE.decide(LOPSIDED, 0).plan.steps
 
     assert step.detail == (
-        "moves 3.00 cores and 30.00 GiB from a (80% loaded) to b (20%): "
+        "moves 3.00 cores and 30.00 GiB from a (mean load 80%) to b (20%): "
         "imbalance (normalized CV) 0.600 → 0.000"
     )
 
@@ -403,8 +403,8 @@ def test_step_detail_names_better_infeasible_nodes() -> None:
 
     assert step.action == migration("vm", "a", "d")
     (first, second) = step.detail.split("; ")[1:]
-    assert "b (imbalance 0.247): anti-affinity" in first
-    assert "c (imbalance 0.297): " in second
+    assert "b (imbalance 0.247) is infeasible: anti-affinity" in first
+    assert "c (imbalance 0.297) is infeasible: " in second
 
 
 def test_detail_names_at_most_three_infeasible_nodes() -> None:
@@ -416,8 +416,8 @@ def test_detail_names_at_most_three_infeasible_nodes() -> None:
 
     (closed,) = step.detail.split("; ")[1:]
     assert re.fullmatch(
-        r"better targets are infeasible: b \(.*\) and c \(.*\) and d \(.*\): "
-        "forbidden by rule: .*",
+        r"better targets b \(.*\) and c \(.*\) and d \(.*\) are infeasible: "
+        'forbidden by the rule ".*"',
         closed,
     )
 

@@ -8,15 +8,13 @@ from opendrs.policies.load_metrics import describe_infeasible_nodes
 def test_infeasible_nodes_with_same_reason_are_named_together() -> None:
     choices = [
         ("a", "node state offline"),
-        ("b", "forbidden by rule: r"),
+        ("b", "no memory"),
         ("c", "node state offline"),
     ]
 
     assert [*describe_infeasible_nodes(choices)] == [
-        (
-            "better targets are infeasible: a and c: node state offline; "
-            "b: forbidden by rule: r"
-        ),
+        "better targets a and c are infeasible: node state offline",
+        "better target b is infeasible: no memory",
     ]
 
 

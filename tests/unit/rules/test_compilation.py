@@ -175,7 +175,10 @@ def test_pinned_and_excluded_guests_are_fixed_by_their_rule() -> None:
 
     rules = compile_rules(replace(snapshot, guests={**snapshot.guests, W: tagged}))
 
-    assert rules.immovable == {V: "rule: license", W: "rule: not these"}
+    assert rules.immovable == {
+        V: 'pinned by the rule "license"',
+        W: 'excluded by the rule "not these"',
+    }
 
 
 def test_affinity_and_anti_affinity_of_same_guests_is_a_contradiction() -> None:
@@ -334,7 +337,7 @@ def test_a_pin_says_more_than_a_contradiction() -> None:
 
     fixed = compiled(together("v", "w"), apart("v", "w"), pin).immovable
 
-    assert fixed[V] == "rule: license"
+    assert fixed[V] == 'pinned by the rule "license"'
     assert "contradict" in fixed[W]
 
 

@@ -112,7 +112,7 @@ def test_node_without_required_cpu_model_is_infeasible() -> None:
 def test_node_outside_strict_node_affinity_is_infeasible() -> None:
     rule = belong(a=0, b=0)
 
-    assert infeasible(snapshot_of(rule)) == {C: f"forbidden by rule: {rule}"}
+    assert infeasible(snapshot_of(rule)) == {C: f'forbidden by the rule "{rule}"'}
 
 
 def test_node_below_highest_priority_is_infeasible() -> None:

@@ -191,7 +191,7 @@ class MoveExplanations:
         return (
             f"{verb} {cores:.2f} cores and {memory:.2f} GiB from "
             f"{format_list(changes, separator=' and ')} to "
-            f"{self._load_change(target, np.array(demand))}, not counting other steps"
+            f"{self._load_change(target, np.array(demand))}, counting only this step"
         )
 
     def _load_change(self, node: int, change: Floats) -> str:

@@ -59,7 +59,7 @@ def translate_rules(rules: Iterable[Rule], names: PveNames) -> TranslatedRules:
     for number, rule in enumerate(rules, start=1):
         translated = _translate(rule, names)
         if isinstance(translated, str):
-            result.notes.append(f"rule ignored: {rule}: {translated}")
+            result.notes.append(f'rule "{rule}" ignored: {translated}')
         else:
             result.rules[unique_name(_name(rule, number), result.rules)] = translated
             result.notes += _unmanaged_guests(rule, names)

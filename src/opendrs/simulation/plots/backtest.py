@@ -171,5 +171,5 @@ def _draw_cost(axes: Axes, rows: Sequence[BacktestRow]) -> None:
     _, right = axes.get_xlim()
     axes.set_xlim(-0.05 * right, right)
     axes.grid(color="#e5e5e5")
-    axes.set_xlabel("memory migrated (GiB); X: strict rules broken at the end")
+    axes.set_xlabel("memory migrated (GiB); X: strict rules violated at the end")
     axes.set_title("mean load of the most loaded node (%)")

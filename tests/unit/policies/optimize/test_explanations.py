@@ -26,7 +26,7 @@ def test_explanation_names_only_migrating_guests() -> None:
 
     assert step.detail == (
         "moves 1.00 cores and 10.00 GiB from a (30% → 20% cpu, 30% → 20% memory) to "
-        "b (30% → 40% cpu, 30% → 40% memory), not counting other steps; repairs a "
+        "b (30% → 40% cpu, 30% → 40% memory), counting only this step; repairs a "
         "violated rule: affinity of x, y"
     )
 
@@ -46,7 +46,7 @@ def test_explanation_names_all_guests_of_a_group() -> None:
     assert details[GuestId("x")].startswith(
         "x and y migrate together and move 2.00 cores and 20.00 GiB from a (50% → "
         "40% cpu, 50% → 40% memory) and b (40% → 30% cpu, 40% → 30% memory) to c "
-        "(0% → 20% cpu, 0% → 20% memory), not counting other steps; x and y must be"
+        "(0% → 20% cpu, 0% → 20% memory), counting only this step; x and y must be"
     )
 
 

@@ -452,8 +452,8 @@ def test_step_detail_names_loads_and_infeasible_better_node() -> None:
 
     (step,) = decision.plan.steps
     assert all(number in step.detail for number in ("4.00", "40.00", "80% → 40% cpu"))
-    assert "infeasible: c: " in step.detail
-    assert step.detail.endswith(": license")
+    assert "target c is infeasible: " in step.detail
+    assert step.detail.endswith('"license"')
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_repairable_violation_is_repaired_by_optimize(rule: Rule) -> None:
     [
         (
             placed(APART, Pin(guests=guest_ids("x", "y"), name="stay")),
-            "apart: x, y: not migrated: rule: stay",
+            'apart: x, y: not migrated: pinned by the rule "stay"',
         ),
         (
             placed(ON_B, full=0.95),
@@ -81,7 +81,7 @@ def test_repairable_violation_is_repaired_by_optimize(rule: Rule) -> None:
         ),
         (
             placed(TOGETHER, Pin(guests=guest_ids("x", "z"), name="stay")),
-            "together: x, z: not migrated: rule: stay",
+            'together: x, z: not migrated: pinned by the rule "stay"',
         ),
         (
             placed(AntiAffinity(guests=guest_ids("x", "y", "z"), name="three")),

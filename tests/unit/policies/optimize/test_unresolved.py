@@ -69,8 +69,8 @@ def crowded(*rules: Rule, off: str = "") -> Snapshot:
                 off="c",
             ),
             (
-                "cannot be repaired: c!: x: no feasible node: b: forbidden by rule: "
-                "c!; c: node state offline"
+                "cannot be repaired: c!: x: no feasible node: b: forbidden by the "
+                'rule "c!"; c: node state offline'
             ),
         ),
         (
@@ -78,7 +78,7 @@ def crowded(*rules: Rule, off: str = "") -> Snapshot:
                 NodeAffinity(guests=guest_ids("x"), nodes={NodeId("c"): 0}, name="c!"),
                 Pin(guests=guest_ids("x"), name="stay"),
             ),
-            "cannot be repaired: c!: x: not migrated: rule: stay",
+            'cannot be repaired: c!: x: not migrated: pinned by the rule "stay"',
         ),
         (
             cluster(

@@ -313,7 +313,7 @@ def test_soft_node_affinity_determines_target() -> None:
     decision = decide(replace(WAITING, rules=(rule,)))
 
     assert targets_of(decision) == {"x": "c"}
-    assert "infeasible: b: " in decision.plan.steps[0].detail
+    assert "target b is infeasible: " in decision.plan.steps[0].detail
 
 
 def test_node_with_anti_affine_guest_is_no_target() -> None:
@@ -330,7 +330,7 @@ def test_node_with_anti_affine_guest_is_no_target() -> None:
     decision = decide(apart)
 
     assert targets_of(decision) == {"x": "c"}
-    assert "infeasible: b: anti-affinity" in decision.plan.steps[0].detail
+    assert "target b is infeasible: anti-affinity" in decision.plan.steps[0].detail
 
 
 @pytest.mark.parametrize("state", [NodeState.OFFLINE, NodeState.MAINTENANCE])
@@ -441,7 +441,7 @@ def test_infeasible_nodes_are_noted_with_rule() -> None:
     (note, *_) = decide(replace(WAITING, rules=(bound,))).notes
 
     assert ": x: b, c: " in note
-    assert note.endswith(": home")
+    assert note.endswith('forbidden by the rule "home"')
 
 
 def test_single_node_gives_no_candidate() -> None:

@@ -496,7 +496,7 @@ def test_node_affinity_selects_allowed_host_over_least_loaded(
     ).plan.steps
 
     assert step.action.target == N2  # type: ignore[union-attr]
-    assert "infeasible: n1 (score 15): " in step.detail
+    assert "target n1 (score 15) is infeasible: " in step.detail
 
 
 def test_incus_6_0_skips_a_guest_that_may_not_go_to_the_idlest_host() -> None:
@@ -520,7 +520,7 @@ def test_unplaceable_guest_is_noted_with_reason(compatibility: IncusVersion) -> 
     assert decision.reason is DecisionReason.NO_CANDIDATE
     assert decision.notes[0].startswith(
         "stays on n3: vm: no feasible node; n1: "
-        "forbidden by rule: node affinity of vm to n3"
+        'forbidden by the rule "node affinity of vm to n3"'
     )
 
 

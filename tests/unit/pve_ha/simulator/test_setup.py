@@ -194,7 +194,7 @@ def test_untranslatable_rule_is_noted(rule: Rule) -> None:
 
     assert not result.rules
     (note,) = result.notes
-    assert note.startswith(f"rule ignored: {rule}: ")
+    assert note.startswith(f'rule "{rule}" ignored: ')
 
 
 def test_unmanaged_guests_of_a_rule_are_noted() -> None:
