@@ -66,7 +66,7 @@ class ConsentJudge:
         self._report = report
         self._now = self._offset = 0.0
         self._mode = configured.mode
-        self._paused_until = -math.inf  # by the clock of the controller
+        self._paused_at = self._paused_until = -math.inf  # by the controller's clock
         self._approved: dict[str, Mapping[str, Action]] = {}
         self._declined: set[str] = set()
         self._drained: set[str] = set()
@@ -106,7 +106,8 @@ class ConsentJudge:
         self._mode = mode
 
     def _after_pause(self, seconds: float) -> None:
-        self._paused_until = self._now + self._offset + seconds
+        self._paused_at = self._now + self._offset
+        self._paused_until = self._paused_at + seconds
 
     def _after_resume(self) -> None:
         self._paused_until = -math.inf
@@ -134,6 +135,10 @@ class ConsentJudge:
         for each in self._decided.values():
             each.clock_set(self._now, offset - self._offset)
         self._offset = offset
+        # A clock that is set back does not make a pause longer.
+        ahead = max(0.0, self._paused_at - (self._now + offset))
+        self._paused_at -= ahead
+        self._paused_until -= ahead
 
     def _on_guest(self, guest: str, tags: Collection[str], **_: object) -> None:
         self._tags[guest] = tags

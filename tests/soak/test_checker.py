@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 from opendrs.config.controller_settings import Mode
-from opendrs.controller import approvals, cycle, executor, protection
+from opendrs.controller import approvals, cycle, enrichment, executor, protection
 from opendrs.controller.history import RecentActions
 from opendrs.controller.in_flight import OpenMigrations
 from opendrs.controller.modes import EffectiveMode, ModeSource
@@ -556,7 +556,7 @@ def test_soak_run_without_history_violates_cooldown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nothing = RecentActions(migrated_at={}, powered_on_at={})
-    for module in ("executor", "cycle"):
+    for module in ("executor", "enrichment"):
         path = f"opendrs.controller.{module}.recent_actions"
         monkeypatch.setattr(path, lambda *_: nothing)
 
@@ -644,7 +644,7 @@ def test_soak_run_that_ignores_the_mode_violates_consent(
 def test_soak_run_that_ignores_drains_violates_drained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (executor, cycle):
+    for module in (executor, enrichment):
         monkeypatch.setattr(module, "with_drained_nodes", lambda snapshot, _: snapshot)
 
     assert Invariant.DRAINED in SoakRun(1, tmp_path).run().violated
