@@ -10,13 +10,13 @@ import click
 from opendrs.cli.console import console, print_json
 from opendrs.cli.mode import platform_argument
 from opendrs.cli.options import JSON, config_option, format_option
-from opendrs.cli.plans import find_plan, plan_document
+from opendrs.cli.plans import chosen_steps_text, find_plan, plan_document
 from opendrs.cli.platform_store import open_plan_store, operator_action
 from opendrs.cli.sources import load_settings
 from opendrs.controller import SystemClock
 from opendrs.controller.modes import with_prerequisites
 from opendrs.errors import ConfigurationError, DiagnosticCode
-from opendrs.model import StepId, format_count
+from opendrs.model import StepId
 from opendrs.ports import PlanApproval, PlanChange, PlanRecord, PlanState
 
 plan_argument = click.argument("name", metavar="ID")
@@ -79,7 +79,7 @@ def command(
         if not plans.change(plan.id, change):
             raise _conflict(find_plan(plans, platform, name), "approve")
         changed = find_plan(plans, platform, name)
-    text = f"{len(steps)} of {format_count(len(plan.steps), 'step')}"
+    text = chosen_steps_text(plan, steps)
     _report(changed, f"plan {plan.id}: approved: {text}", output_format)
     return 0
 
@@ -102,7 +102,9 @@ def reject(
 ) -> int:
     """Reject the proposed plan ID of PLATFORM.
 
-    The same steps are not proposed again before the plan would have expired.
+    The same steps are not proposed again before the plan would have expired. A plan
+    with other steps is, even if some of them are in this plan, too: the text of
+    --because is only recorded. To keep a guest where it is, add a rule (pin).
 
     \b
       opendrs reject lab k7w2x --because "db1 is being tested"
@@ -160,7 +162,10 @@ def _end(  # noqa: PLR0913, PLR0917 - what the two commands have in common
         if not plans.change(plan.id, change):
             raise _conflict(find_plan(plans, platform, name), command_name)
         changed = find_plan(plans, platform, name)
-    _report(changed, f"plan {plan.id}: {state}", output_format)
+    text = f"plan {plan.id}: {state}"
+    if plan.state is PlanState.RUNNING:
+        text += "; running steps finish, no further step starts"
+    _report(changed, text, output_format)
     return 0
 
 

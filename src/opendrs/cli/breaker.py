@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from opendrs.cli.console import console, print_json
+from opendrs.cli.console import console, print_json, printable
 from opendrs.cli.options import JSON, config_option, format_option
 from opendrs.cli.platform_store import (
     load_entry,
@@ -18,7 +18,7 @@ from opendrs.cli.sources import load_settings
 from opendrs.controller import SystemClock
 from opendrs.controller.protection import BREAKER_KEY, RESET_KEY
 from opendrs.errors import ConfigurationError, DiagnosticCode
-from opendrs.model import time_as_text
+from opendrs.model import decoding, time_as_text, time_from_text
 
 OPEN = 1
 
@@ -69,11 +69,26 @@ def command(
     if output_format == JSON:
         print_json({"open": entry is not None, **(entry or {})})
     else:
-        console().print(_sentence(entry))
+        console().print(printable(breaker_text(platform, entry)))
     return 0 if entry is None else OPEN
 
 
-def _sentence(entry: Mapping[str, object] | None) -> str:
+def breaker_text(platform: str, entry: Mapping[str, object] | None) -> str:
+    """Return the state of the circuit breaker, and the command that closes it.
+
+    Args:
+        platform: Name of the platform.
+        entry: Entry of the circuit breaker in the store; None while it is closed.
+
+    Raises:
+        StoreError: The entry cannot be read.
+    """
     if entry is None:
         return "circuit breaker: closed"
-    return f"circuit breaker: open since {entry['opened_at']}: {entry['detail']}"
+    with decoding("the circuit breaker", entry):
+        opened_at = time_from_text(str(entry["opened_at"]))
+        return (
+            f"circuit breaker: open since {opened_at:%Y-%m-%d %H:%M:%S} UTC: "
+            f"{entry['detail']}; to close it: opendrs breaker "
+            f"{platform} --reset"
+        )

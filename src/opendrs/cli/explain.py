@@ -24,7 +24,7 @@ from opendrs.controller import Explanation, explain, explain_decision
 from opendrs.errors import ConfigurationError, DiagnosticCode, StoreError
 from opendrs.escapes import repr_value
 from opendrs.model import time_as_text
-from opendrs.store import CycleSummary, History
+from opendrs.store import CycleSummary, DatabasePlanStore, History
 
 
 @click.command(name="explain")
@@ -49,17 +49,20 @@ def command(
     """Explain a recorded decision of PLATFORM.
 
     Without a subject: why the last cycle planned something or nothing. A plan is named
-    as in history. A step is one of the last cycle. For a guest: why it is moved or not,
-    which rules bind it, and how many nodes are feasible. For a node: which guests
-    leave and arrive.
+    by its ID (opendrs plans) or its run (opendrs history). A step is one of the last
+    cycle. For a guest: why it is moved or not, which rules bind it, and how many nodes
+    are feasible. For a node: which guests leave and arrive.
 
     \b
       opendrs explain lab
       opendrs explain lab vm7
+      opendrs explain lab k7w2x
       opendrs explain lab pve2 --at 2026-11-22T09:30
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     with paused_collection(), open_to_read(platform, load_settings(config)) as store:
         history = History(store)
+        plan = None if subject is None else DatabasePlanStore(store).plan(subject)
+        subject = subject if plan is None else plan.run
         cycle = _cycle(history, subject, at)
         if cycle is None:
             raise ConfigurationError(

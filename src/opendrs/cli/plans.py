@@ -7,8 +7,9 @@ from datetime import datetime
 from pathlib import Path
 
 import click
+from rich.text import Text
 
-from opendrs.cli.console import add_row, console, create_table, print_json
+from opendrs.cli.console import TextCell, add_row, console, create_table, print_json
 from opendrs.cli.mode import platform_argument
 from opendrs.cli.options import JSON, config_option, format_option
 from opendrs.cli.platform_store import open_to_read
@@ -139,23 +140,20 @@ def _print_list(platform: str, plans: Sequence[PlanRecord]) -> None:
         screen.print(f"{platform}: no plans")
         return
     table = create_table(
-        *("plan", "state", "steps", "created (UTC)", "expires (UTC)", "policy"),
-        *("reason", "detail"),
+        *("plan", "state", "steps", "created\n(UTC)", "policy", "detail"),
         right=["steps"],
-        no_wrap=["plan", "state", "created (UTC)", "expires (UTC)"],
+        no_wrap=["plan", "state", "created\n(UTC)", "policy"],
     )
     for plan in plans:
-        waits = plan.state in (PlanState.PROPOSED, PlanState.APPROVED)
+        created = plan.created_at
         add_row(
             table,
             plan.id,
             plan.state,
             str(len(plan.steps)),
-            _time_text(plan.created_at),
-            _time_text(plan.expires_at) if waits else "",
+            TextCell(Text(f"{created:%m-%d %H:%M}"), _time_text(created)),
             plan.policy,
-            plan.reason,
-            plan.detail,
+            "; ".join(filter(None, [plan.detail, _expiry_text(plan)])),
         )
     screen.print(table)
 
@@ -169,13 +167,13 @@ def _print_plan(plan: PlanRecord, records: Sequence[StepRecord]) -> None:
         f"{plan.policy}: {': '.join(filter(None, [reason, plan.reason_detail]))}"
     )
     screen.print(f"created {_time_text(plan.created_at)} UTC")
-    if plan.state in (PlanState.PROPOSED, PlanState.APPROVED):
-        screen.print(f"expires {_time_text(plan.expires_at)} UTC")
+    if expiry := _expiry_text(plan):
+        screen.print(f"{expiry} UTC")
     if plan.approval is not None:
         user = plan.approval.user or "the mode automatic"
-        count = format_count(len(plan.approval.steps), "step")
         at = _time_text(plan.approval.at)
-        screen.print(f"approved by {user} at {at} UTC: {count}")
+        chosen = chosen_steps_text(plan, plan.approval.steps)
+        screen.print(f"approved by {user} at {at} UTC: {chosen}")
     outcomes = {record.step: record for record in records}
     table = create_table("step", "action", "after", "outcome", "detail")
     for step in plan.steps:
@@ -189,6 +187,19 @@ def _print_plan(plan: PlanRecord, records: Sequence[StepRecord]) -> None:
         )
     screen.print()
     screen.print(table)
+
+
+def chosen_steps_text(plan: PlanRecord, chosen: Sequence[StepId]) -> str:
+    """Return how many steps of *plan* are *chosen*, and which if not all of them."""
+    total = format_count(len(plan.steps), "step")
+    names = f": {', '.join(chosen)}" if len(chosen) < len(plan.steps) else ""
+    return f"{len(chosen)} of {total}{names}"
+
+
+def _expiry_text(plan: PlanRecord) -> str:
+    """Return when *plan* expires; empty if it has ended or runs."""
+    waits = plan.state in (PlanState.PROPOSED, PlanState.APPROVED)
+    return f"expires {_time_text(plan.expires_at)}" if waits else ""
 
 
 def _outcome_text(record: StepRecord | None) -> str:

@@ -13,6 +13,7 @@ from opendrs.config import DiagnosticCode
 from opendrs.config.secret_sources import given_sources
 from opendrs.config.settings import Settings
 from opendrs.controller import enrich_snapshot
+from opendrs.controller.drained_nodes import with_drained_nodes
 from opendrs.controller.history import warn_future_records
 from opendrs.controller.in_flight import add_open_migrations
 from opendrs.controller.node_inventory import fill_known_nodes
@@ -83,8 +84,9 @@ def with_occupied_resources(
     """Return *snapshot* with what the store knows to occupy resources.
 
     These are migrations that may be running without being visible, and reservations.
-    Nodes that are powered off have their recorded capacity. Other than with
-    `enrich_from_store`, nothing limits migrations that would be allowed later.
+    Nodes that are powered off have their recorded capacity, and nodes that operators
+    drain are in maintenance. Other than with `enrich_from_store`, nothing limits
+    migrations that would be allowed later.
 
     Raises:
         ConfigurationError: The store belongs to another platform.
@@ -95,7 +97,7 @@ def with_occupied_resources(
     with _database(settings, source.platform.name, Access.READ) as store:
         store_owner(store, source.platform.name)
         counted = add_open_migrations(fill_known_nodes(snapshot, store), store)
-        return add_reservations(counted, store)
+        return add_reservations(with_drained_nodes(counted, store), store)
 
 
 @contextmanager

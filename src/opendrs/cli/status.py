@@ -1,13 +1,15 @@
-"""The command `opendrs status`: the controller of a platform, and its last cycle."""
+"""The command `opendrs status`: the controller of a platform, and what it does."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
 import click
 
+from opendrs.cli.breaker import breaker_text
 from opendrs.cli.console import console, print_json, printable
 from opendrs.cli.formatting import describe_action, format_duration
 from opendrs.cli.options import JSON, config_option, format_option
@@ -15,8 +17,15 @@ from opendrs.cli.platform_store import open_to_read
 from opendrs.cli.schedule_status import EntryStatus, by_next_due, schedule_status
 from opendrs.cli.sources import load_settings
 from opendrs.controller import SystemClock
-from opendrs.controller.modes import OPERATOR_ENTRIES
+from opendrs.controller.drained_nodes import drained_nodes
+from opendrs.controller.modes import (
+    MODE_TEXTS,
+    OPERATOR_ENTRIES,
+    EffectiveMode,
+    effective_mode,
+)
 from opendrs.controller.policy_schedule import cycle_starts
+from opendrs.controller.protection import BREAKER_KEY
 from opendrs.controller.serialization import action_document, plain
 from opendrs.controller.status import (
     FAILED,
@@ -25,12 +34,13 @@ from opendrs.controller.status import (
     recorded_cycle,
     recorded_process,
 )
-from opendrs.model import format_count
-from opendrs.ports import StepRecord
-from opendrs.store import LeaseHolder
+from opendrs.model import NodeId, format_count
+from opendrs.ports import PlanRecord, PlanState, StepRecord
+from opendrs.store import DatabasePlanStore, LeaseHolder
 
 NOT_RUNNING = 1
 MAX_MISSED_INTERVALS = 3
+_OPEN_STATES = (PlanState.PROPOSED, PlanState.APPROVED, PlanState.RUNNING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +53,10 @@ class ControllerStatus:
         holder: Process that holds the lease; None if none does.
         process: The controller that last held the lease; None if there was none.
         cycle: The last cycle; None if there was none.
+        mode: The mode that applies now.
+        breaker: Entry of the circuit breaker in the store; None while it is closed.
+        drained: Nodes that operators drain.
+        plans: Plans that have not ended, the oldest first.
         open_steps: Steps without an outcome.
         schedule: Entries of the schedule, in the order of the file.
     """
@@ -52,6 +66,10 @@ class ControllerStatus:
     holder: LeaseHolder | None
     process: ControllerProcess | None
     cycle: LastCycle | None
+    mode: EffectiveMode
+    breaker: Mapping[str, object] | None
+    drained: tuple[NodeId, ...]
+    plans: tuple[PlanRecord, ...]
     open_steps: tuple[StepRecord, ...]
     schedule: tuple[EntryStatus, ...] = ()
 
@@ -91,11 +109,12 @@ class ControllerStatus:
 @config_option
 @format_option
 def command(*, platform: str, config: Path | None, output_format: str) -> int:
-    """Show the controller of PLATFORM and its last cycle.
+    """Show the controller of PLATFORM, its mode, its last cycle and its plans.
 
-    It shows the process that leads, its machine, policy and interval, the decision of
-    the last cycle with its age, and the steps that have no outcome yet. With
-    [[schedule]], it shows when each entry is due, the next one first. With a
+    It shows the process that leads, its machine, policy and interval; the mode, a
+    pause, an open circuit breaker, and drained nodes; the decision of the last cycle
+    with its age; the plans that wait or run, and the steps that have no outcome yet.
+    With [[schedule]], it shows when each entry is due, the next one first. With a
     PostgreSQL database, the command works on every machine that reaches it; with an
     SQLite file, on the machine of the controller. Nothing is changed.
 
@@ -118,6 +137,15 @@ def command(*, platform: str, config: Path | None, output_format: str) -> int:
             holder=store.lease_holder(),
             process=recorded_process(store),
             cycle=recorded_cycle(store),
+            mode=effective_mode(
+                settings.controller,
+                entries,
+                now,
+                policy=", ".join(settings.controller_policies),
+            ),
+            breaker=entries.get(BREAKER_KEY),
+            drained=tuple(each.node for each in drained_nodes(store)),
+            plans=tuple(DatabasePlanStore(store).plans(_OPEN_STATES)),
             open_steps=store.unfinished(),
             schedule=schedule_status(settings, cycle_starts(store), entries, now),
         )
@@ -139,6 +167,7 @@ def _print(status: ControllerStatus) -> None:
             f"policy {process.policy}, {cycles}; since "
             f"{process.started_at:%Y-%m-%d %H:%M:%S} UTC; opendrs {process.version}"
         )
+    _print_mode(status)
     if cycle is None or status.cycle_age is None:
         screen.print("last cycle: none")
     else:
@@ -152,12 +181,34 @@ def _print(status: ControllerStatus) -> None:
         screen.print("schedule:")
     for entry in by_next_due(status.schedule):
         screen.print(f"  {printable(entry.line)}")
+    screen.print(f"plans: {len(status.plans) or 'none'}")
+    for plan in status.plans:
+        screen.print(f"  {printable(_plan_text(plan))}")
     screen.print(f"unfinished steps: {len(status.open_steps) or 'none'}")
     for record in status.open_steps:
         screen.print(
             f"  {printable(record.step)}: {describe_action(record.action)}, since "
             f"{record.intended_at:%Y-%m-%d %H:%M:%S} UTC"
         )
+
+
+def _print_mode(status: ControllerStatus) -> None:
+    """Print all that determines what the controller may start."""
+    screen, mode = console(), status.mode
+    screen.print(
+        f"mode {mode.mode} ({printable(mode.detail)}): {MODE_TEXTS[mode.mode]}"
+    )
+    if status.breaker is not None:
+        screen.print(printable(breaker_text(status.platform, status.breaker)))
+    if status.drained:
+        screen.print(f"drained nodes: {printable(', '.join(status.drained))}")
+
+
+def _plan_text(plan: PlanRecord) -> str:
+    waits = plan.state is not PlanState.RUNNING
+    expires = f", expires {plan.expires_at:%Y-%m-%d %H:%M:%S} UTC" if waits else ""
+    steps = format_count(len(plan.steps), "step")
+    return f"{plan.id} {plan.state}: {plan.policy}, {steps}{expires}"
 
 
 def _headline(status: ControllerStatus) -> str:
@@ -186,6 +237,10 @@ def _document(status: ControllerStatus) -> dict[str, object]:
             "ended_at": cycle.ended_at.isoformat(),
             "age": status.cycle_age,
         },
+        "mode": asdict(status.mode),
+        "breaker": status.breaker,
+        "drained_nodes": status.drained,
+        "plans": [_plan_document(plan) for plan in status.plans],
         "schedule": [entry.document for entry in status.schedule],
         "open_steps": [
             {
@@ -198,3 +253,13 @@ def _document(status: ControllerStatus) -> dict[str, object]:
         ],
     }
     return dict(plain(document))
+
+
+def _plan_document(plan: PlanRecord) -> dict[str, object]:
+    return {
+        "id": plan.id,
+        "state": plan.state,
+        "policy": plan.policy,
+        "steps": len(plan.steps),
+        "expires_at": plan.expires_at.isoformat(),
+    }

@@ -218,7 +218,7 @@ class PlanApprovals:
         """
         if decided.decision.reason in _UNDECIDED and not decided.decision.plan.steps:
             return True
-        remains, run = False, decided.run
+        remains = False
         scheduled = {entry.policy for entry in self._schedule.values()}
         others = scheduled - {decided.policy.name}
         for plan in self._plans.plans([PlanState.PROPOSED]):
@@ -228,7 +228,7 @@ class PlanApprovals:
                 remains = True
                 continue
             newer = "other steps" if steps else "nothing is to be approved"
-            self._change(plan, PlanState.SUPERSEDED, f"newer decision {run}: {newer}")
+            self._change(plan, PlanState.SUPERSEDED, f"newer decision: {newer}")
         return remains
 
     def _is_declined(self, steps: Sequence[Step]) -> bool:

@@ -29,7 +29,7 @@ def recover(context: ExecutionContext) -> tuple[StepRecord, ...]:
         StoreError: The store could not be read or written.
     """
     trackers = [
-        TaskTracker(Step(record.step, record.action), record, context)
+        TaskTracker(_recovered_step(record), record, context)
         for record in context.store.unfinished()
     ]
     open_migrations = OpenMigrations(context.store)
@@ -40,6 +40,15 @@ def recover(context: ExecutionContext) -> tuple[StepRecord, ...]:
         if not tracker.is_running:
             open_migrations.finish(tracker.record)
     return tuple(tracker.record for tracker in trackers)
+
+
+def _recovered_step(record: StepRecord) -> Step:
+    """Return the step of *record*, which this process follows but has not started."""
+    detail = (
+        f"by a previous run at {record.intended_at:%Y-%m-%d %H:%M:%S} UTC; "
+        "waiting for its outcome"
+    )
+    return Step(record.step, record.action, detail=detail)
 
 
 def _poll_until_ended(

@@ -52,7 +52,8 @@ def test_open_breaker_is_shown_with_its_reason(
     )
 
     assert table.status == document.status == 1
-    assert "5 failed steps" in table.out
+    assert "open since 2026-11-21 12:00:00 UTC: 5 failed steps" in table.out
+    assert "opendrs breaker lab --reset" in table.out
     assert json.loads(document.out) == {"open": True, **ENTRY}
 
 

@@ -17,8 +17,8 @@ import pytest
 from opendrs.config.policy_loading import build_policy
 from opendrs.controller.serialization import cycle_record
 from opendrs.model import DEFAULT_LIMITS, Affinity, Migration, Pin, Snapshot
-from opendrs.ports import Outcome, StepRecord, TaskId
-from opendrs.store import Access, SqliteStore
+from opendrs.ports import Outcome, PlanRecord, PlanState, StepRecord, TaskId
+from opendrs.store import Access, DatabasePlanStore, SqliteStore
 from support.builders import NOON, cluster, guest_ids
 from support.howto_pages import HowToPage
 from support.persistent_cluster import configure_persistent_platform
@@ -201,6 +201,30 @@ def test_recorded_decision_is_explained(
 
     assert found["code"] == code
     assert words_of_answer in found["answer"]
+
+
+def test_plan_is_explained_by_its_id(ask: Ask, path: Path) -> None:
+    plan = PlanRecord(
+        id="k7w2x",
+        run="run one",
+        created_at=NOON,
+        lifetime=3600.0,
+        policy="balance",
+        reason="improves-balance",
+        reason_detail="",
+        steps=(),
+        groups=(),
+        digest="d" * 64,
+        snapshot="s" * 64,
+        state=PlanState.PROPOSED,
+        changed_at=NOON,
+    )
+    with SqliteStore(path) as store:
+        DatabasePlanStore(store).add(plan)
+
+    found = ask("explain", "k7w2x")
+
+    assert (found["run"], found["code"]) == ("run one", "improves-balance")
 
 
 def test_step_is_explained(ask: Ask, steps: list[str]) -> None:

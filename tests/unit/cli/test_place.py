@@ -1,4 +1,7 @@
-"""opendrs place: ranked and infeasible nodes, and errors in the options."""
+"""opendrs place: ranked and infeasible nodes, and errors in the options.
+
+With its reservations, and the drained nodes that `what-if` excludes as well.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from opendrs.config import write_snapshot
-from opendrs.model import AntiAffinity, Snapshot, TagExclusion
-from support.builders import cluster, guest_ids
+from opendrs.controller.drained_nodes import DrainedNode
+from opendrs.model import AntiAffinity, NodeId, Snapshot, TagExclusion
+from opendrs.store import SqliteStore
+from support.builders import NOON, cluster, guest_ids
 from support.persistent_cluster import configure_persistent_platform
 from support.terminal import CommandResult, RunOpendrs
 
@@ -158,6 +163,37 @@ def test_reservation_counts_in_later_plans_until_it_is_released(
     assert placed() == 0
     assert opendrs(*lab("place"), "--release", "db").status == 0
     assert placed() == 2
+
+
+def drain(node: str, path: Path) -> None:
+    request = DrainedNode(node=NodeId(node), since=NOON, user="ann")
+    with SqliteStore(path) as store:
+        store.save("platform", {"name": "lab"})
+        store.save(request.key, request.entry)
+
+
+def test_drained_node_is_infeasible(
+    opendrs: RunOpendrs, lab: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    drain("b", tmp_path / "record.sqlite")
+
+    answer = opendrs(*lab("place"), *SIZE, "--format", "json")
+
+    document = json.loads(answer.out)
+    assert [each["node"] for each in document["ranked"]] == ["a"]
+    reasons = {each["node"]: each["reason"] for each in document["infeasible"]}
+    assert reasons == {"b": "node-maintenance", "c": "node-unreachable"}
+
+
+def test_no_guest_fits_on_a_drained_node(
+    opendrs: RunOpendrs, lab: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    drain("b", tmp_path / "record.sqlite")
+
+    answer = opendrs(*lab("what-if"), "--fail", "a", "--format", "json")
+
+    assert answer.status == 1
+    assert [each["guest"] for each in json.loads(answer.out)["unplaced"]] == ["v"]
 
 
 def test_name_is_reserved_once(

@@ -17,7 +17,7 @@ from opendrs.ports import PlanChange, PlanRecord, PlanState
 from opendrs.store import Access, DatabasePlanStore, OperatorStore, SqliteStore
 from support.builders import cluster
 from support.simulated_cluster import migration, step
-from support.terminal import RunOpendrs
+from support.terminal import RunOpendrs, run_opendrs_in_terminal
 
 NOW = SystemClock().now()
 STORE = Path("record.sqlite")
@@ -131,6 +131,41 @@ def test_plans_are_listed_and_filtered(opendrs: RunOpendrs) -> None:
     shown = opendrs("plans", "lab", "k7w2x")
     assert "improves the balance: imbalance 0.5 to 0.1" in shown.out
     assert "vm2: a → b\t1" in shown.out
+
+
+def test_list_has_one_line_per_plan_on_a_terminal_of_80_columns() -> None:
+    add_plan()
+
+    lines = run_opendrs_in_terminal("plans", "lab").lines
+
+    expires = NOW + timedelta(seconds=3600)
+    (row,) = (line for line in lines if line.startswith("k7w2x"))
+    assert row.split() == [
+        *("k7w2x", "proposed", "4"),
+        *(f"{NOW:%m-%d %H:%M} balance expires {expires:%Y-%m-%d %H:%M:%S}".split()),
+    ]
+
+
+def test_running_plan_is_cancelled_and_its_running_steps_finish(
+    opendrs: RunOpendrs,
+) -> None:
+    add_plan(PlanState.APPROVED)
+    with SqliteStore(STORE) as store:
+        change = PlanChange(state=PlanState.RUNNING, at=NOW)
+        assert DatabasePlanStore(store).change("k7w2x", change)
+
+    answer = opendrs("cancel", "lab", "k7w2x")
+
+    assert "running steps finish" in answer.out
+
+
+def test_steps_of_a_partial_approval_are_named(opendrs: RunOpendrs) -> None:
+    add_plan()
+
+    approved = opendrs("approve", "lab", "k7w2x", "--step", "4")
+
+    assert "approved: 2 of 4 steps: 3, 4\n" in approved.out
+    assert "2 of 4 steps: 3, 4\n" in opendrs("plans", "lab", "k7w2x").out
 
 
 @pytest.mark.parametrize(

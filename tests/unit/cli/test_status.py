@@ -15,14 +15,17 @@ from pathlib import Path
 import pytest
 
 from opendrs.controller import SystemClock
+from opendrs.controller.drained_nodes import DrainedNode
+from opendrs.controller.protection import BREAKER_KEY
 from opendrs.controller.status import CYCLE_KEY, StatusRecorder
 from opendrs.errors import PlatformUnavailableError
-from opendrs.model import StepId, time_as_text
-from opendrs.ports import StepRecord
-from opendrs.store import LeaseHolder, SqliteStore
+from opendrs.model import NodeId, StepId, time_as_text
+from opendrs.ports import PlanChange, PlanRecord, PlanState, StepRecord
+from opendrs.store import DatabasePlanStore, LeaseHolder, SqliteStore
 from opendrs.store.lease import Lease, lease_holder
+from support.builders import NOON
 from support.monitored_controller import INTERVAL, MonitoredController
-from support.simulated_cluster import migration
+from support.simulated_cluster import migration, step
 from support.terminal import RunOpendrs
 
 STORE = Path("record.sqlite")
@@ -95,6 +98,68 @@ def test_json_has_all_values(opendrs: RunOpendrs) -> None:
     assert document["last_cycle"]["steps"] == 2
     assert 42 <= document["last_cycle"]["age"] < 300
     assert document["open_steps"] == []
+
+
+def test_all_that_limits_the_controller_is_shown(opendrs: RunOpendrs) -> None:
+    now = SystemClock().now()
+    breaker = {"opened_at": time_as_text(now), "detail": "5 failed steps"}
+    drained = DrainedNode(node=NodeId("n2"), since=now, user="ann")
+    with controller() as (store, _):
+        store.save(BREAKER_KEY, breaker)
+        store.save(drained.key, drained.entry)
+        assert opendrs("mode", "lab", "automatic").status == 0
+        held = json.loads(opendrs("status", "lab", "--format", "json").out)
+        text = opendrs("status", "lab").out
+        pause = ("--for", "1 h", "--because", "upgrade")
+        assert opendrs("pause", "lab", *pause).status == 0
+        paused = json.loads(opendrs("status", "lab", "--format", "json").out)
+
+    assert (held["mode"]["mode"], held["mode"]["source"]) == ("advise", "breaker")
+    assert (held["breaker"], held["drained_nodes"]) == (breaker, ["n2"])
+    assert (paused["mode"]["mode"], paused["mode"]["source"]) == ("observe", "pause")
+    assert "mode advise (the circuit breaker is open)" in text
+    assert "opendrs breaker lab --reset" in text
+    assert "drained nodes: n2\n" in text
+
+
+def test_plans_that_have_not_ended_are_shown(opendrs: RunOpendrs) -> None:
+    with controller() as (store, _):
+        plans = DatabasePlanStore(store)
+        for name in ("k7w2x", "p3m4n"):
+            plans.add(proposed_plan(name))
+        rejected = PlanChange(state=PlanState.REJECTED, at=NOON)
+        assert plans.change("p3m4n", rejected)
+        document = json.loads(opendrs("status", "lab", "--format", "json").out)
+        text = opendrs("status", "lab").out
+
+    assert document["plans"] == [
+        {
+            "id": "k7w2x",
+            "state": "proposed",
+            "policy": "balance",
+            "steps": 1,
+            "expires_at": "2026-11-21T13:00:00+00:00",
+        }
+    ]
+    assert "k7w2x proposed: balance, 1 step, expires 2026-11-21 13:00:00 UTC" in text
+
+
+def proposed_plan(name: str) -> PlanRecord:
+    return PlanRecord(
+        id=name,
+        run="run",
+        created_at=NOON,
+        lifetime=3600.0,
+        policy="balance",
+        reason="improves-balance",
+        reason_detail="",
+        steps=(step("1", migration("vm", "a", "b")),),
+        groups=(),
+        digest="d" * 64,
+        snapshot="s" * 64,
+        state=PlanState.PROPOSED,
+        changed_at=NOON,
+    )
 
 
 def test_ended_controller_is_not_running(opendrs: RunOpendrs) -> None:

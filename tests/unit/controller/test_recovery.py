@@ -9,6 +9,8 @@ from datetime import timedelta
 
 import pytest
 
+from opendrs.controller import CancellationToken, recover
+from opendrs.controller.event_log import LoggingObserver
 from opendrs.model import (
     Affinity,
     GuestId,
@@ -165,6 +167,33 @@ def test_crash_during_recovery_loses_nothing(*, too_late: bool) -> None:
             assert_consistent(simulation)
 
     assert deaths > 50
+
+
+def test_step_of_a_previous_run_is_logged_with_its_start(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "opendrs")
+    simulation, first = SimulatedCluster(sample_cluster()), STEPS[0]
+    task = simulation.platform.start(first.action)
+    simulation.store.write(
+        StepRecord(
+            run="run",
+            step=first.id,
+            action=first.action,
+            intended_at=NOON,
+            task=task,
+        )
+    )
+    observer = LoggingObserver(CancellationToken())
+
+    recover(replace(simulation.context(), observer=observer))
+
+    (started,) = (
+        record.getMessage()
+        for record in caplog.records
+        if getattr(record, "event", "") == "step-started"
+    )
+    assert "by a previous run at 2026-11-21 12:00:00 UTC" in started
 
 
 def test_unfinished_plan_can_be_repeated_after_recovery() -> None:
