@@ -64,7 +64,7 @@ _FAILURES = (Outcome.FAILED, Outcome.LOST, Outcome.ABORTED)
 @click.option(
     "--wait",
     is_flag=True,
-    help="If a controller runs on the platform: wait until it has emptied the node.",
+    help="If a controller runs for the platform: wait until it has emptied the node.",
 )
 @click.option(
     "--for",
@@ -101,8 +101,8 @@ _FAILURES = (Outcome.FAILED, Outcome.LOST, Outcome.ABORTED)
 @click.option(
     "--discard",
     is_flag=True,
-    help="With --for: do not continue the rolling maintenance that has stopped. Its "
-    "current node stays drained until undrain.",
+    help="With --for: end a rolling maintenance that has stopped, instead of "
+    "continuing it. Its current node stays drained until undrain.",
 )
 @config_option
 @format_option
@@ -130,9 +130,12 @@ def command(  # noqa: PLR0913 - one for each option
 
     Running virtual machines migrate live. Containers restart on their target where the
     platform allows it. Stopped guests are moved without being started. All rules and
-    limits hold, except the cooldown and the minimum uptime. If a controller runs on the
-    platform, it empties the node; otherwise this command does. The node stays drained
+    limits hold, except the cooldown and the minimum uptime. The node stays drained
     until undrain, also after a restart of the node or of the controller.
+
+    If no controller runs for the platform, this command migrates the guests. Otherwise
+    the controller does: at once in mode automatic, after opendrs approve in mode
+    advise, and not at all in mode observe.
 
     Without NODE, lists the nodes that are drained or in maintenance on the platform.
 
@@ -140,9 +143,10 @@ def command(  # noqa: PLR0913 - one for each option
     other: it drains the node, runs the hook that updates it, waits until the node is
     online, undrains it, and brings its guests back. Before the first drain, it checks
     for each node that the others can take its guests. If something fails, it stops
-    with the reason. Correct the cause and run the same command again to continue. This
-    can run the hook a second time for a node. The database contains the program of the
-    hook and a hash of its command line, but not its arguments.
+    with the reason. Correct the cause and run the same command again to continue. The
+    hook then runs again if it failed, or if the command was killed while it ran. The
+    database contains the program of the hook and a hash of its command line, but not
+    its arguments.
 
     \b
       opendrs drain lab n1 --because 'new memory'
@@ -151,8 +155,8 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs drain lab --for updates --hook '/usr/local/sbin/update-node --reboot'
 
     Exit status: 0 the node is empty, or a controller empties it; 1 you declined,
-    guests remain, or the controller is in mode observe or advise and does not drain by
-    itself; 3 some steps failed.
+    guests remain, or the drain needs an approval (mode advise) or another mode (mode
+    observe); 3 some steps failed.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     settings.connection(platform)

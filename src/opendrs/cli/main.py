@@ -60,7 +60,7 @@ SECTIONS = {
         "reject": "Reject a plan.",
         "cancel": "Cancel an approved or running plan.",
         "status": "Show whether a controller runs, and its last cycle.",
-        "breaker": "Show or reset the circuit breaker that opens after failed steps.",
+        "breaker": "Show or reset the circuit breaker (open: no automatic execution).",
         "agent": "Run the agent of one host: send its load to the controller.",
     },
     "Records": {
@@ -68,7 +68,7 @@ SECTIONS = {
         "explain": "Explain a recorded decision about a plan, step, guest or node.",
         "replay": "Repeat recorded decisions and report differences.",
         "backtest": "Simulate policies on the recorded load, and compare the results.",
-        "report": "Compare what was done with what the policy would have done.",
+        "report": "Compare the record of the controller with a simulated policy.",
         "store": "Back up the database with these records.",
         "record": "Write one snapshot, or a series of snapshots, to a file.",
     },
@@ -76,7 +76,7 @@ SECTIONS = {
         "connect": "Ask for the settings of a platform; write the configuration.",
         "import": "Convert the configuration of ProxLB.",
         "token": "Create a token for the agent of a node.",
-        "compile": "Compile the policy optimize: better plans for large clusters.",
+        "compile": "Compile optimize: without it, plans for large clusters are worse.",
     },
     "Simulation": {
         "simulate": "Simulate consolidation on recorded load: energy and overload.",

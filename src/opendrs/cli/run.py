@@ -52,8 +52,8 @@ def command(
     relieve or drain their hosts. Requests that arrive together share one plan.
 
     It logs to standard error, one line for each event. The line of a started step
-    contains its reason. Decisions are logged only when they change, and so are
-    violations of strict rules. --level debug logs the decision of every cycle.
+    contains its reason. Decisions and violations of strict rules are logged only
+    when they change. --level debug logs the decision of every cycle.
 
     At startup it warns about key, token, password and database files that other
     users can read or change.
@@ -65,8 +65,8 @@ def command(
     On SIGHUP, the controller reads the configuration again between two cycles. If the
     file has an error, or changes [store], [api], [metrics], [[notifications]] or the
     platform, the controller logs the reason and keeps its former configuration.
-    Changes of these tables require a restart. In a terminal, SIGHUP stops the
-    controller instead.
+    Changes of these tables require a restart. If standard input is a terminal, SIGHUP
+    means that the terminal was closed, and stops the controller instead.
 
     Several controllers can use one PostgreSQL database ([store] url). One of them is
     active. If it ends or stops responding, another one takes over.

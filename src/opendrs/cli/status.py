@@ -111,21 +111,22 @@ class ControllerStatus:
 def command(*, platform: str, config: Path | None, output_format: str) -> int:
     """Show the controller of PLATFORM, its mode, its last cycle and its plans.
 
-    It shows the process that leads, its machine, policy and interval; the mode, a
-    pause, an open circuit breaker, and drained nodes; the decision of the last cycle
-    with its age; the plans that wait or run, and the steps that have no outcome yet.
-    With [[schedule]], it shows when each entry is due, the next one first. With a
-    PostgreSQL database, the command works on every machine that reaches it; with an
-    SQLite file, on the machine of the controller. Nothing is changed.
+    It shows the process that controls the platform, its machine, policy and interval;
+    the mode, a pause, an open circuit breaker, and drained nodes; the decision of the
+    last cycle with its age; the plans that are proposed, approved or running, and the
+    steps that have not ended. With [[schedule]], it shows when each entry is due, the
+    next one first. With a PostgreSQL database, the command works on every machine that
+    reaches it; with an SQLite file, on the machine of the controller. Nothing is
+    changed.
 
     \b
       opendrs status lab
       opendrs status lab --format json
       opendrs status lab > /dev/null || echo "no controller is balancing lab"
 
-    Exit status: 0 a controller runs, and its last cycle ended within three intervals
-    or its plan is being executed; 1 otherwise; 2 invalid input; 3 the database cannot
-    be read.
+    Exit status: 0 a controller runs, its last cycle did not fail, and either ended at
+    most three intervals ago or steps are in progress; 1 otherwise; 2 invalid input; 3
+    the database cannot be read.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     now = SystemClock().now()
