@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
@@ -114,7 +115,9 @@ def test_drain_names_what_stays_and_what_it_needs(lab: Lab) -> None:
     assert lab.on("n1") == ["backup"]
     assert "1 guest cannot leave n1:" in result.out
     assert "wait for the end of the operation" in result.out
-    assert lab.run("drain").out.count("new disk") == 1
+    listed = lab.run("drain").out
+    assert listed.count("new disk") == 1
+    assert re.search(r"\t20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\t", listed)
 
 
 def test_drain_reports_targets_with_their_load_afterwards(lab: Lab) -> None:
