@@ -211,6 +211,16 @@ def _plan_text(plan: PlanRecord) -> str:
     return f"{plan.id} {plan.state}: {plan.policy}, {steps}{expires}"
 
 
+def _plan_document(plan: PlanRecord) -> dict[str, object]:
+    return {
+        "id": plan.id,
+        "state": plan.state,
+        "policy": plan.policy,
+        "steps": len(plan.steps),
+        "expires_at": plan.expires_at.isoformat(),
+    }
+
+
 def _headline(status: ControllerStatus) -> str:
     if status.holder is None:
         return "no controller is running"
@@ -240,16 +250,7 @@ def _document(status: ControllerStatus) -> dict[str, object]:
         "mode": asdict(status.mode),
         "breaker": status.breaker,
         "drained_nodes": status.drained,
-        "plans": [
-            {
-                "id": plan.id,
-                "state": plan.state,
-                "policy": plan.policy,
-                "steps": len(plan.steps),
-                "expires_at": plan.expires_at.isoformat(),
-            }
-            for plan in status.plans
-        ],
+        "plans": [_plan_document(plan) for plan in status.plans],
         "schedule": [entry.document for entry in status.schedule],
         "open_steps": [
             {
