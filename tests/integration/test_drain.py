@@ -132,7 +132,7 @@ def test_node_is_drained_listed_and_refilled(lab: DrainLab) -> None:
     status, document = lab.run("undrain", "away", "n1", "--bring-back")
     assert status == 0
     assert lab.on("n1") == ["a", "b", "c", "s"]
-    assert lab.run("drain", "away")[1] == {"nodes": []}
+    assert lab.run("drain", "away")[1] == {"nodes": [], "rolling": None}
     status, document = lab.run("replay", "away")
     assert status == 0
 
@@ -193,7 +193,7 @@ def test_unknown_nodes_and_platforms_are_errors(lab: DrainLab) -> None:
     assert lab.run("drain", "gone", "n1", "--yes")[0] == 2
     assert lab.run("drain", "away", "n1")[0] == 2  # without confirmation
     assert lab.run("undrain", "away", "n1")[0] == 2
-    assert lab.run("drain", "away")[1] == {"nodes": []}
+    assert lab.run("drain", "away")[1] == {"nodes": [], "rolling": None}
     assert len(lab.on("n1")) == 4
 
 
@@ -212,7 +212,7 @@ def test_killed_rolling_maintenance_is_continued(lab: DrainLab, tmp_path: Path) 
     assert (status, document["done"]) == (0, ["n1", "n2", "n3"])
     assert (tmp_path / "order").read_text().split() == ["n1", "n2", "n3"]
     assert {node: lab.on(node) for node in before} == before
-    assert lab.run("drain", "away")[1] == {"nodes": []}
+    assert lab.run("drain", "away")[1] == {"nodes": [], "rolling": None}
     assert set(lab.cluster.starts.values()) == {1}
 
 

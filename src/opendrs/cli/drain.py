@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from opendrs.cli.apply_cycle import FAILURE, INCOMPLETE
-from opendrs.cli.console import console, print_json, warn
+from opendrs.cli.console import console, print_json, printable, warn
 from opendrs.cli.controller_policies import configured_policy
 from opendrs.cli.drain_requests import (
     drain_blocker,
@@ -38,8 +38,13 @@ from opendrs.cli.options import (
     format_option,
 )
 from opendrs.cli.output import record_document
-from opendrs.cli.rolling import RollingTask
-from opendrs.cli.rolling_command import RollingRequest, roll
+from opendrs.cli.rolling import RollingTask, read_rolling
+from opendrs.cli.rolling_command import (
+    RollingRequest,
+    roll,
+    rolling_document,
+    rolling_text,
+)
 from opendrs.cli.sources import (
     ClusterSource,
     load_settings,
@@ -223,10 +228,18 @@ def confirm(question: str, output_format: str) -> bool:
 def _list_nodes(source: ClusterSource, settings: Settings, output_format: str) -> int:
     snapshot = observe(source)
     drained = read_drained_nodes(source.platform.name, settings)
+    rolling = read_rolling(source.platform.name, settings)
     if output_format == JSON:
-        print_json({"nodes": drained_documents(drained, snapshot)})
+        print_json(
+            {
+                "nodes": drained_documents(drained, snapshot),
+                "rolling": None if rolling is None else rolling_document(rolling),
+            }
+        )
     else:
         print_drained(console(), drained, snapshot)
+        if rolling is not None:
+            console().print(printable(rolling_text(rolling)))
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from rich.console import Console
@@ -222,7 +223,10 @@ def print_drained(
     if not rows:
         screen.print("No node is drained.")
         return
-    listing = create_table("node", "drained by", "since", "because", "guests left")
+    listing = create_table(
+        *("node", "drained by", "since (UTC)", "because", "guests left"),
+        no_wrap=["node", "since (UTC)"],
+    )
     for row in rows:
         guests = row["guests"]
         assert isinstance(guests, list)  # noqa: S101 - for the type checker
@@ -230,11 +234,17 @@ def print_drained(
             listing,
             str(row["node"]),
             str(row["user"] or row["by"]),
-            str(row["since"] or "-"),
+            _time_text(row["since"]),
             str(row["because"] or "-"),
             format_list(guests) or "none",
         )
     screen.print(listing)
+
+
+def _time_text(since: object) -> str:
+    if since is None:
+        return "-"
+    return f"{datetime.fromisoformat(str(since)):%Y-%m-%d %H:%M:%S}"
 
 
 def _maintained(requests: Iterable[NodeId], snapshot: Snapshot) -> list[NodeId]:

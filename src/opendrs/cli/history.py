@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.text import Text
 
-from opendrs.cli.console import add_row, console, create_table, print_json
+from opendrs.cli.console import TextCell, add_row, console, create_table, print_json
 from opendrs.cli.history_documents import cycle_entry, move_entry, plan_entry
 from opendrs.cli.options import (
     JSON,
@@ -152,14 +153,15 @@ def _print_plans(entries: Iterable[dict[str, Any]]) -> None:
 
 def _print_moves(entries: Iterable[dict[str, Any]]) -> None:
     table = create_table(
-        "time", "guest", "from", "to", "outcome", "predicted", "took",
-        "CPU from", "CPU to", no_wrap=["time"],
-    )  # fmt: skip
+        *("time", "guest", "from", "to", "outcome", "predicted", "took"),
+        *("CPU\nfrom", "CPU\nto"),
+        no_wrap=["time", "outcome", "predicted", "took"],
+    )
     for each in entries:
         names = (each[key] or "" for key in ("guest", "source", "target"))
         add_row(
             table,
-            _time(each["intended_at"]),
+            _short_time(each["intended_at"]),
             *names,
             each["outcome"] or "in progress",
             _seconds(each["predicted_seconds"]),
@@ -172,6 +174,12 @@ def _print_moves(entries: Iterable[dict[str, Any]]) -> None:
 
 def _time(text: str) -> str:
     return datetime.fromisoformat(text).strftime(_TIME_FORMAT)
+
+
+def _short_time(text: str) -> TextCell:
+    """Return the time of a move, without year and seconds on a terminal."""
+    short = datetime.fromisoformat(text).strftime("%m-%d %H:%M")
+    return TextCell(Text(short), _time(text))
 
 
 def _seconds(value: float | None) -> str:

@@ -198,7 +198,9 @@ def _show(platform: str, settings: Settings, output_format: str) -> None:
         after = platform_mode(controller, entries)
         screen.print(f"after the pause: mode {after.mode} ({after.detail})")
     elif mode.mode is Mode.ADVISE and controller.repair is Mode.AUTOMATIC:
-        screen.print("repairs of strict rules start without approval")
+        screen.print(
+            "repairs of strict rules, drains and returns start without approval"
+        )
     for entry in schedule:
         screen.print(printable(entry.mode_line))
 

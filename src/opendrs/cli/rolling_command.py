@@ -181,6 +181,24 @@ def _print_previews(previews: tuple[DrainPreview, ...]) -> None:
         print_remaining(screen, each)
 
 
+def rolling_document(state: RollingUpdate) -> dict[str, object]:
+    """Return the progress of *state* as plain values."""
+    return {
+        "done": list(state.done),
+        "left": list(state.nodes),
+        "phase": state.phase.value if state.nodes else None,
+        "failure": state.failure or None,
+    }
+
+
+def rolling_text(state: RollingUpdate) -> str:
+    """Return the progress of *state*, which has not ended, as one line."""
+    done = f"{len(state.done)} of {len(state.done) + len(state.nodes)} nodes done"
+    stopped = f"; stopped: {state.failure}" if state.failure else ""
+    following = f"; next: {state.nodes[0]}: {state.phase}" if state.nodes else ""
+    return f"rolling maintenance: {done}{following}{stopped}"
+
+
 def _report(task: RollingTask, state: RollingUpdate) -> int:
     if task.maintenance.shows_progress:
         text = (
@@ -193,10 +211,7 @@ def _report(task: RollingTask, state: RollingUpdate) -> int:
         print_json(
             {
                 "started": True,
-                "done": list(state.done),
-                "left": list(state.nodes),
-                "phase": state.phase.value if state.nodes else None,
-                "failure": state.failure or None,
+                **rolling_document(state),
                 "hook_output": task.hook_output,
             }
         )

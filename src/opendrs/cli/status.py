@@ -212,6 +212,16 @@ def _plan_text(plan: PlanRecord) -> str:
     return f"{plan.id} {plan.state}: {plan.policy}, {steps}{expires}"
 
 
+def _plan_document(plan: PlanRecord) -> dict[str, object]:
+    return {
+        "id": plan.id,
+        "state": plan.state,
+        "policy": plan.policy,
+        "steps": len(plan.steps),
+        "expires_at": plan.expires_at.isoformat(),
+    }
+
+
 def _headline(status: ControllerStatus) -> str:
     if status.holder is None:
         return "no controller is running"

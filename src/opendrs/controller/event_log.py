@@ -21,6 +21,7 @@ from opendrs.model import (
     DEFAULT_PROTECTION,
     Action,
     NodeId,
+    NodeState,
     PowerOff,
     PowerOn,
     Protection,
@@ -170,8 +171,12 @@ class _ChangeDetector(Generic[T]):
         return not is_known
 
 
+def _state_text(state: NodeState) -> str:
+    return "unreachable" if state is NodeState.UNKNOWN else state.value
+
+
 class CycleLogger:
-    """Cycle observer that logs decisions and violated strict rules.
+    """Cycle observer that logs decisions, node states and violated strict rules.
 
     A decision that equals one of the previous cycle is logged at level debug.
 
@@ -190,6 +195,7 @@ class CycleLogger:
     ) -> None:
         self._protection = protection
         self._last_busy: dict[NodeId, str] = {}
+        self._last_states: dict[NodeId, NodeState] = {}
         self._execution_observer = execution_observer
         self._repair_command = repair_command
         # By entry of the schedule, because the entries alternate.
@@ -216,6 +222,7 @@ class CycleLogger:
         policy, decision = decided.policy, decided.decision
         steps = decision.plan.steps
         actions = [step.action for step in steps]
+        self._log_node_states(decided.snapshot)
         self._log_busy_nodes(decided.snapshot)
         self._log_violations(policy, decided.snapshot, actions)
         planned = f"{format_count(len(steps), 'step')} planned"
@@ -245,6 +252,22 @@ class CycleLogger:
             notes=list(decision.notes),
             steps=len(steps),
         )
+
+    def _log_node_states(self, snapshot: Snapshot) -> None:
+        """Log the states of nodes that changed, and at first those not online."""
+        former = self._last_states
+        self._last_states = {name: node.state for name, node in snapshot.nodes.items()}
+        for name, state in sorted(self._last_states.items()):
+            before = former.get(name, NodeState.ONLINE)
+            if state is before:
+                continue
+            log_event(
+                LogEventCode.NODE_STATE_CHANGED,
+                f"{name}: {_state_text(state)}, was {_state_text(before)}",
+                level=logging.WARNING if state is NodeState.UNKNOWN else logging.INFO,
+                node=name,
+                state=state.value,
+            )
 
     def _log_busy_nodes(self, snapshot: Snapshot) -> None:
         """Log the nodes that receive no guests because of jobs, if they changed."""

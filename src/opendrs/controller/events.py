@@ -77,6 +77,8 @@ class LogEventCode(StrEnum):
     """The configuration contains a password."""
     BREAKER_OPENED = "breaker-opened"
     """Too many steps failed. Plans need approval until an operator resets it."""
+    NODE_STATE_CHANGED = "node-state-changed"
+    """A node does not respond any more, responds again, or is drained."""
     NODE_JOBS_RUNNING = "node-jobs-running"
     """Nodes receive no guests while jobs of the platform run on them."""
     NODE_JOBS_ENDED = "node-jobs-ended"

@@ -23,6 +23,7 @@ from opendrs.ports import CycleRecord
 from opendrs.rules import FeasibilityChecker, compile_rules
 
 MAX_REJECTIONS = 3  # reasons why nodes are infeasible that are listed
+MAX_STEPS = 10  # steps of a plan that are listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +89,15 @@ def _decision_details(decision: Mapping[str, Any]) -> Iterator[str]:
         yield f"{name}: {_figure(before)} now, {_figure(after)} after"
     changed = decision.get("violations", {"before": [], "after": []})
     yield f"violated rules: {len(changed['before'])} now, {len(changed['after'])} after"
+    for step in decision["steps"][:MAX_STEPS]:
+        yield f"step {step['id']}: {_action_text(step)}"
+    if further := decision["steps"][MAX_STEPS:]:
+        yield f"{format_count(len(further), 'further step')}"
+    skipped = Counter[str]()
     for group in decision["skipped"]:
-        count = format_count(len(group["guests"]), "guest")
-        yield f"skipped: {group['reason']}: {count}"
+        skipped[group["reason"]] += len(group["guests"])
+    for reason, count in skipped.items():
+        yield f"skipped: {reason}: {format_count(count, 'guest')}"
     yield from decision["notes"]
 
 
@@ -100,13 +107,17 @@ def _figure(value: float | None) -> str:
 
 
 def _explain_step(decision: Mapping[str, Any], step: Mapping[str, Any]) -> Explanation:
-    moved = step["guest"] or step["target"]
-    ends = f" from {step['source']} to {step['target']}" if step["guest"] else ""
-    answer = f"{step['kind']} of {moved}{ends}: {step['detail']}".rstrip(": ")
+    answer = f"{_action_text(step)}: {step['detail']}".rstrip(": ")
     details = [f"decision: {decision['reason']}: {decision['detail']}".rstrip(": ")]
     if step["depends_on"]:
         details.append(f"starts after: {', '.join(step['depends_on'])}")
     return Explanation(step["id"], decision["reason"], answer, tuple(details))
+
+
+def _action_text(step: Mapping[str, Any]) -> str:
+    moved = step["guest"] or step["target"]
+    ends = f" from {step['source']} to {step['target']}" if step["guest"] else ""
+    return f"{step['kind']} of {moved}{ends}"
 
 
 def _explain_guest(
@@ -146,8 +157,7 @@ def _explain_unmoved(
     counted = (
         f"feasible nodes: {feasible} of {others} others",
         *(
-            f"infeasible: {format_count(count, 'node')}, "
-            f"such as {node}: {infeasible[node]}"
+            f"infeasible: {node}{_others(count - 1)}: {infeasible[node]}"
             for node, count in _examples(infeasible)
         ),
     )
@@ -175,6 +185,10 @@ def _examples(infeasible: Mapping[NodeId, str]) -> list[tuple[NodeId, int]]:
     counts = Counter(forms.values())
     first = {form: node for node, form in reversed(forms.items())}
     return [(first[form], count) for form, count in counts.most_common(MAX_REJECTIONS)]
+
+
+def _others(count: int) -> str:
+    return f" and {format_count(count, 'other')}" if count else ""
 
 
 def _form(detail: str) -> str:

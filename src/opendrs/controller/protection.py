@@ -240,7 +240,8 @@ class ExecutionProtection:
             snapshot: Current state of the cluster.
         """
         if self._opened:
-            return Rejection(RejectionReason.BREAKER_OPEN, self._opened)
+            detail = f"the circuit breaker is open: {self._opened}"
+            return Rejection(RejectionReason.BREAKER_OPEN, detail)
         most = self._protection.max_migrations_per_cycle
         starts = self._starts.migrations + len(migrations)
         if most is not None and migrations and starts > most:

@@ -102,7 +102,7 @@ class Drain:
         )
         skipped = {**moves.skipped, **relocated.skipped}
         count = format_count(len(concerned), "guest")
-        detail = f"{format_list(drained)}: {len(left)} of {count} left"
+        detail = f"{format_list(drained)}: {len(left)} of {count} remain"
         return replace(
             moves,
             reason=DecisionReason.DRAINS_NODES

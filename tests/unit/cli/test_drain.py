@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
@@ -114,7 +115,9 @@ def test_drain_names_what_stays_and_what_it_needs(lab: Lab) -> None:
     assert lab.on("n1") == ["backup"]
     assert "1 guest cannot leave n1:" in result.out
     assert "wait for the end of the operation" in result.out
-    assert lab.run("drain").out.count("new disk") == 1
+    listed = lab.run("drain").out
+    assert listed.count("new disk") == 1
+    assert re.search(r"\t20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\t", listed)
 
 
 def test_drain_reports_targets_with_their_load_afterwards(lab: Lab) -> None:
@@ -137,7 +140,7 @@ def test_node_stays_empty_and_is_refilled(lab: Lab) -> None:
     assert lab.on("n1") == ["backup"]
     assert lab.run("undrain", "n1", "--bring-back").status == 0
     assert lab.on("n1") == ["a", "b", "backup", "stopped"]
-    assert lab.document("drain") == {"nodes": []}
+    assert lab.document("drain") == {"nodes": [], "rolling": None}
     assert lab.run("replay").status == 0
 
 
@@ -230,7 +233,7 @@ def test_bad_input_changes_nothing(lab: Lab, words: tuple[str, ...], code: str) 
 
     assert result.status == 2
     assert json.loads(result.err.splitlines()[-1])["code"] == code
-    assert lab.document("drain") == {"nodes": []}
+    assert lab.document("drain") == {"nodes": [], "rolling": None}
     assert len(lab.on("n1")) == 4
 
 
@@ -259,7 +262,7 @@ def test_rolling_updates_each_node_when_it_is_empty(
     assert "n2: hook: updating n2" in result.out
     assert (tmp_path / "order").read_text().split() == ["n1", "n2", "n3"]
     assert {node: free_lab.on(node) for node in before} == before
-    assert free_lab.document("drain") == {"nodes": []}
+    assert free_lab.document("drain") == {"nodes": [], "rolling": None}
 
 
 def test_rolling_stops_at_a_failed_hook_and_continues(
@@ -275,6 +278,13 @@ def test_rolling_stops_at_a_failed_hook_and_continues(
     assert stopped["failure"] == "n2: hook: exit status 3"
     assert (stopped["done"], stopped["left"]) == (["n1"], ["n2", "n3"])
     assert free_lab.on("n2") == []
+    assert free_lab.document("drain")["rolling"] == {
+        "done": ["n1"],
+        "left": ["n2", "n3"],
+        "phase": "hook",
+        "failure": "n2: hook: exit status 3",
+    }
+    assert "1 of 3 nodes done; next: n2: hook; stopped" in free_lab.run("drain").out
     (tmp_path / "fixed").touch()
     assert free_lab.run(*words, "--hook", "true").status == 2  # another hook
     assert free_lab.run(*words).status == 2  # none
@@ -333,7 +343,7 @@ def test_rolling_that_is_discarded_can_be_started_again(
     assert free_lab.document("drain")["nodes"][0]["node"] == "n1"
     hook = rolling_hook(tmp_path, "")
     assert free_lab.run(*words, "--hook", hook, "--nodes", "n1").status == 0
-    assert free_lab.document("drain") == {"nodes": []}
+    assert free_lab.document("drain") == {"nodes": [], "rolling": None}
 
 
 @pytest.mark.parametrize(
@@ -350,7 +360,7 @@ def test_rolling_that_is_discarded_can_be_started_again(
 )
 def test_invalid_rolling_is_rejected(lab: Lab, options: tuple[str, ...]) -> None:
     assert lab.run("drain", *options, "--yes").status == 2
-    assert lab.document("drain") == {"nodes": []}
+    assert lab.document("drain") == {"nodes": [], "rolling": None}
 
 
 def test_howto_commands_run(free_lab: Lab, tmp_path: Path) -> None:
@@ -367,4 +377,4 @@ def test_howto_commands_run(free_lab: Lab, tmp_path: Path) -> None:
     HowToPage("drain.md").run({"opendrs": run})
 
     assert statuses == [0, 0, 0, 0, 3, 0, 0]
-    assert free_lab.document("drain") == {"nodes": []}
+    assert free_lab.document("drain") == {"nodes": [], "rolling": None}

@@ -233,6 +233,14 @@ def test_step_is_explained(ask: Ask, steps: list[str]) -> None:
     assert (found["subject"], found["code"]) == (steps[0], "improves-balance")
 
 
+def test_steps_of_a_decision_are_listed(ask: Ask, steps: list[str]) -> None:
+    details = ask("explain", "--at", AT_PLAN)["details"]
+
+    listed = [line for line in details if line.startswith("step ")]
+    assert len(listed) == len(steps)
+    assert f"step {steps[0]}: live-migration of vm1 from a to b" in listed
+
+
 def test_rules_of_guest_are_listed(ask: Ask) -> None:
     details = ask("explain", "vm1", "--at", AT_PLAN)["details"]
 

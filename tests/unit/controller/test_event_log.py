@@ -15,7 +15,16 @@ from opendrs.cli.logs import JsonFormatter
 from opendrs.controller import CancellationToken, NullObserver, RecordedDecision
 from opendrs.controller.event_log import CycleLogger, LoggingObserver
 from opendrs.controller.events import LogEventCode
-from opendrs.model import AntiAffinity, NodeId, Plan, PowerOff, PowerOn, Snapshot, Step
+from opendrs.model import (
+    AntiAffinity,
+    NodeId,
+    NodeState,
+    Plan,
+    PowerOff,
+    PowerOn,
+    Snapshot,
+    Step,
+)
 from opendrs.policies import Balance, Decision, DecisionReason, Policy
 from opendrs.policies.optimize import Optimize
 from opendrs.ports import Outcome, StepRecord, TaskState, TaskStatus
@@ -184,6 +193,29 @@ def test_empty_decision_is_logged_when_reason_changes(
         "balance: nothing to do: balanced: imbalance 0.053; below 0.1: enough",
     ]
     assert len(logged(caplog, "decision-made", least=logging.DEBUG)) == 5
+
+
+def test_state_of_a_node_is_logged_when_it_changes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log, name = CycleLogger(NullObserver()), NodeId("b")
+    online = level()
+    silent = replace(online.nodes[name], state=NodeState.UNKNOWN)
+    unknown = replace(online, nodes={**online.nodes, name: silent})
+    decision = idle(DecisionReason.BALANCED, "")
+
+    for snapshot in (online, unknown, unknown, online):
+        log.decision_recorded(recorded(BALANCE, decision, snapshot))
+
+    events = [
+        (record.levelname, record.about)  # type: ignore[attr-defined]
+        for record in caplog.records
+        if getattr(record, "event", "") == "node-state-changed"
+    ]
+    assert events == [
+        ("WARNING", {"node": "b", "state": "unknown"}),
+        ("INFO", {"node": "b", "state": "online"}),
+    ]
 
 
 def test_plan_is_logged_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
