@@ -264,13 +264,3 @@ def _document(status: ControllerStatus) -> dict[str, object]:
         ],
     }
     return dict(plain(document))
-
-
-def _plan_document(plan: PlanRecord) -> dict[str, object]:
-    return {
-        "id": plan.id,
-        "state": plan.state,
-        "policy": plan.policy,
-        "steps": len(plan.steps),
-        "expires_at": plan.expires_at.isoformat(),
-    }
