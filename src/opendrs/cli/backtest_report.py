@@ -137,7 +137,10 @@ def backtest_table(
 
 def record_lines(source: str, record: LoadRecord) -> Iterator[str]:
     """Yield the extent of *record* of the platform or history *source*."""
-    first, last = (format_timestamp(record.times[index]) for index in (0, -1))
+    first, last = (
+        format_timestamp(record.times[index].replace(microsecond=0))
+        for index in (0, -1)
+    )
     yield (
         f"{source}: {format_count(len(record), 'snapshot')} from {first} to "
         f"{last}, median interval {format_duration(record.interval)}; "

@@ -36,7 +36,7 @@ class Activity:
     Attributes:
         reasons: Number of decisions by the code of their reason.
         plans: Number of plans by state; plans are kept for a limited time.
-        steps: Number of started steps by outcome; `in-progress` without one.
+        steps: Number of steps of executed plans by outcome; `in-progress` without one.
         duration_ratio: Median of the real duration of a migration over the predicted
             one; None if unknown.
     """
@@ -167,7 +167,7 @@ def _activity_lines(activity: Activity) -> Iterator[str]:
     for title, counts in (
         ("decisions", activity.reasons),
         ("plans", activity.plans),
-        ("started steps", activity.steps),
+        ("steps of executed plans", activity.steps),
     ):
         listed = ", ".join(f"{count} {name}" for name, count in counts.items())
         yield f"{title}: {listed or 'none'}"

@@ -100,7 +100,7 @@ def test_report_as_text_begins_with_the_summary(
     assert lines[1:4] == [
         f"decisions: {CYCLES} improves-balance",
         "plans: none",
-        "started steps: 1 failed",
+        "steps of executed plans: 1 failed",
     ]
     assert lines[5].startswith("balance would have done ")
     assert [line.split("\t")[0] for line in lines if "\t" in line] == [
