@@ -183,6 +183,11 @@ def _run(arguments: Sequence[str]) -> int:
     try:
         status = opendrs.main(list(arguments), "opendrs", standalone_mode=False)
         sys.stdout.flush()
+    except click.Abort as error:
+        # click raises it for Ctrl-C, and for any EOFError of a command.
+        if isinstance(error.__cause__, EOFError):
+            return _report_error(error.__cause__, arguments)
+        return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - every error becomes a status
         return _report_error(error, arguments)
     except KeyboardInterrupt:
@@ -195,8 +200,6 @@ def _report_error(error: Exception, arguments: Sequence[str]) -> int:
     if isinstance(error, BrokenPipeError):
         _close_output()
         return PIPE_CLOSED
-    if isinstance(error, click.Abort):
-        return INTERRUPTED
     if isinstance(error, click.ClickException):
         usage = io.StringIO()
         error.show(usage)

@@ -127,6 +127,17 @@ def test_unexpected_error_is_reported_as_bug(
     ]
 
 
+def test_end_of_data_in_a_command_is_no_interruption(
+    opendrs: RunOpendrs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register_failing_command(EOFError("connection ended"), monkeypatch)
+
+    answer = opendrs("show", "x")
+
+    assert answer.status == 3
+    assert "opendrs: EOFError: connection ended" in answer.err.splitlines()
+
+
 def test_debug_prints_the_traceback(
     opendrs: RunOpendrs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
