@@ -68,7 +68,7 @@ SECTIONS = {
         "explain": "Explain a recorded decision about a plan, step, guest or node.",
         "replay": "Repeat recorded decisions and report differences.",
         "backtest": "Simulate policies on the recorded load, and compare the results.",
-        "report": "Compare the record of the controller with a simulated policy.",
+        "report": "Compare the recorded loads with those under a simulated policy.",
         "store": "Back up the database with these records.",
         "record": "Write one snapshot, or a series of snapshots, to a file.",
     },
@@ -76,7 +76,7 @@ SECTIONS = {
         "connect": "Ask for the settings of a platform; write the configuration.",
         "import": "Convert the configuration of ProxLB.",
         "token": "Create a token for the agent of a node.",
-        "compile": "Compile optimize: without it, plans for large clusters are worse.",
+        "compile": "Compile the policy optimize, for better plans of large clusters.",
     },
     "Simulation": {
         "simulate": "Simulate consolidation on recorded load: energy and overload.",

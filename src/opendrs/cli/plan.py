@@ -78,10 +78,10 @@ def command(  # noqa: PLR0913 - one for each option
     deviation divided by their mean; 0 is balanced. The load of a node is the mean of
     its CPU and memory load.
 
-    If strict rules are violated, the plan only repairs them, and the policy decides in
-    the next plan; --set repair_first=false omits the repair. If strict rules would
-    remain violated after the plan, the summary names them, and the command that repairs
-    them if there is one.
+    If violated strict rules can be repaired, the plan contains only the repair. Execute
+    it before you plan with the policy, or omit it with --set repair_first=false. If
+    strict rules would remain violated after the plan, the summary names them, and the
+    command that repairs them if there is one.
 
     The steps follow in a safe order with their reasons. Then come the load of each node
     before and after the plan, the skipped guests with the reason, and the assumptions
@@ -89,10 +89,10 @@ def command(  # noqa: PLR0913 - one for each option
     file, otherwise 1 Gbit/s.
 
     If there are more than ten steps, ten are shown: those that repair violated strict
-    rules, then those that reduce the load of their source node most. The mean load in
-    the detail is that of CPU and memory. If there are more than 20 nodes, the five most
-    loaded are shown. --all shows all steps and nodes, and the metrics that the policy
-    optimizes. JSON is always complete.
+    rules, then those that reduce the load of their source node most. In the reason of a
+    step, the mean load of a node is the mean of its CPU and memory load. If there are
+    more than 20 nodes, the five most loaded are shown. --all shows all steps and nodes,
+    and the metrics that the policy optimizes. JSON is always complete.
 
     If the output is a pipe or a file, each row is one line, with a tab between
     columns.

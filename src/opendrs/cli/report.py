@@ -83,7 +83,7 @@ def command(  # noqa: PLR0913 - one for each option
     config: Path | None,
     output_format: str,
 ) -> None:
-    """Compare the record of the controller with a simulated policy.
+    """Compare the recorded loads with those under a simulated policy.
 
     The first part counts the recorded decisions, plans and started steps of the
     controller. The second part simulates the policy on the recorded load, as opendrs
