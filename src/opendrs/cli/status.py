@@ -122,7 +122,7 @@ def command(*, platform: str, config: Path | None, output_format: str) -> int:
     \b
       opendrs status lab
       opendrs status lab --format json
-      opendrs status lab > /dev/null || echo "no controller is balancing lab"
+      opendrs status lab > /dev/null || echo "no controller works for lab"
 
     Exit status: 0 a controller runs, and its last cycle did not fail and ended at most
     three intervals ago (while steps are in progress, at any time); 1 otherwise; 2
