@@ -76,7 +76,7 @@ SECTIONS = {
         "connect": "Ask for the settings of a platform; write the configuration.",
         "import": "Convert the configuration of ProxLB.",
         "token": "Create a token for the agent of a node.",
-        "compile": "Compile the policy optimize, for better plans of large clusters.",
+        "compile": "Compile the search of optimize to machine code for large clusters.",
     },
     "Simulation": {
         "simulate": "Simulate consolidation on recorded load: energy and overload.",

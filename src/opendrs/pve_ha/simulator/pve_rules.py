@@ -69,7 +69,10 @@ def translate_rules(rules: Iterable[Rule], names: PveNames) -> TranslatedRules:
 def _translate(rule: Rule, names: PveNames) -> PveRule | str:
     """Return the translated *rule*, or the reason for which it has none."""
     if isinstance(rule, Pin | TagExclusion):
-        return "the HA manager of Proxmox VE does not support pins and tag exclusions"
+        return (
+            "the HA manager of Proxmox VE does not support rules that forbid every "
+            "migration of a guest"
+        )
     services = _services(rule.guests, names)
     if isinstance(rule, NodeAffinity):
         if not services:
