@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic
 
 import pytest
 from sqlalchemy import URL, create_engine, make_url, text
+from sqlalchemy.exc import OperationalError
 
+START_TIMEOUT = 300.0  # seconds, on a busy machine
 _numbers = count(1)
 
 
@@ -87,7 +91,35 @@ def running_server() -> Iterator[PostgresqlServer]:
 
         with get_server(place) as server:
             address = make_url(server.get_uri())
-            yield PostgresqlServer(address, server.ensure_postgres_running)
+
+            def start() -> None:
+                # The recovery can take longer than the 10 s that the library waits.
+                with suppress(subprocess.TimeoutExpired):
+                    server.ensure_postgres_running()
+                _wait_until_ready(address)
+                server.ensure_postgres_running()
+
+            yield PostgresqlServer(address, start)
+
+
+def _wait_until_ready(address: URL) -> None:
+    """Wait until the server accepts connections.
+
+    Raises:
+        OperationalError: It does not within `START_TIMEOUT`.
+    """
+    engine = create_engine(address.set(drivername="postgresql+psycopg"))
+    end = monotonic() + START_TIMEOUT
+    while True:
+        try:
+            engine.connect().close()
+        except OperationalError:
+            if monotonic() > end:
+                raise
+            threading.Event().wait(0.1)
+        else:
+            engine.dispose()
+            return
 
 
 @pytest.fixture(scope="session")
