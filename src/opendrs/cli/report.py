@@ -85,7 +85,7 @@ def command(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Compare the recorded loads with those under a simulated policy.
 
-    The first part counts the recorded decisions, plans and started steps of the
+    The first part counts the recorded decisions, plans and executed steps of the
     controller. The second part simulates the policy on the recorded load, as opendrs
     backtest does, and compares the result with the recorded loads. If the controller
     runs in mode observe, the second part shows what it would have done in mode
@@ -123,7 +123,8 @@ def command(  # noqa: PLR0913 - one for each option
         print_json(report.document)
     else:
         print_report(console(), report)
-    _send(senders, report)
+    if senders:
+        _send(senders, report)
 
 
 def _backtest_settings(
