@@ -153,6 +153,7 @@ class TrueJob:
     unanswered: float | None = None  # since when it was asked after without success
     looked: float = -math.inf  # when the last look before it was
     kept: tuple[int, ...] = ()  # the strict rules of its guest that held before
+    accepted: bool = False  # the controller has recorded the answer to its start
 
     @property
     def hosts(self) -> tuple[str, str]:

@@ -360,6 +360,27 @@ def test_checker_guests_arriving_together_no_violation(
     assert script.violated == set()
 
 
+@pytest.mark.parametrize(
+    ("is_answered", "broken"), [(False, set()), (True, {Invariant.RULE})]
+)
+def test_checker_late_answer_to_a_start_delays_the_group(
+    tmp_path: Path,
+    is_answered: bool,  # noqa: FBT001 - a parameter of pytest
+    broken: set[Invariant],
+) -> None:
+    script = EventScript(tmp_path, Rule("affinity", ("a", "b")))
+    script.guest("a", "h2")
+    script.guest("b", "h2")
+    script.observe(1)
+    script.record(2, "run.2", "b h2 h3")
+    script.start(2, "run.1", "a h2 h3")
+    if is_answered:
+        script.record(3, "run.1", "a h2 h3")
+    script.event(9, "job-end", job="run.1", error="")
+
+    assert script.violated == broken
+
+
 def test_checker_unrecorded_start_violates_unrecorded(script: EventScript) -> None:
     script.start_again(2, "job-1", "a h2 h3")
 

@@ -73,7 +73,7 @@ class AdvisedController:
             LoopSettings(
                 interval=300,
                 batch_window=10,
-                observe=simulation.simulated_platform.observe,
+                observe=simulation.platform.observe,
                 require_alive=self._require_alive,
             ),
             simulation.context(),

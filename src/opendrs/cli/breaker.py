@@ -10,12 +10,17 @@ import click
 from opendrs.cli.console import console, print_json, printable
 from opendrs.cli.options import JSON, config_option, format_option
 from opendrs.cli.platform_store import (
-    load_entry,
     open_operator_store,
+    open_to_read,
     operator_action,
 )
 from opendrs.cli.sources import load_settings
 from opendrs.controller import SystemClock
+from opendrs.controller.modes import (
+    API_BREAKER_KEY,
+    OPERATOR_ENTRIES,
+    open_api_breaker,
+)
 from opendrs.controller.protection import BREAKER_KEY, RESET_KEY
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import decoding, time_as_text, time_from_text
@@ -25,7 +30,7 @@ OPEN = 1
 
 @click.command(name="breaker")
 @click.argument("platform", metavar="PLATFORM")
-@click.option("--reset", is_flag=True, help="Close the circuit breaker.")
+@click.option("--reset", is_flag=True, help="Close both circuit breakers.")
 @click.option("--because", metavar="TEXT", help="Why, for the audit.")
 @config_option
 @format_option
@@ -37,7 +42,7 @@ def command(
     config: Path | None,
     output_format: str,
 ) -> int:
-    """Show or reset the circuit breaker of the controller of PLATFORM.
+    """Show or reset the circuit breakers of the controller of PLATFORM.
 
     The circuit breaker opens after max_failures steps have failed within
     failure_window (table [protection] of the configuration). While it is open, run
@@ -45,12 +50,16 @@ def command(
     (opendrs history, the log of run), then reset it. A running controller continues
     with its next cycle.
 
+    The API circuit breaker opens after max_api_errors requests to the platform have
+    failed within api_error_window, and closes by itself when the platform has answered
+    for api_recovery_time. While it is open, no step starts.
+
     \b
       opendrs breaker lab
       opendrs breaker lab --reset --because "storage network repaired"
 
-    Exit status: 0 closed, 1 open, 2 invalid input, 3 the database cannot be read or
-    written.
+    Exit status: 0 both closed, 1 one is open, 2 invalid input, 3 the database cannot
+    be read or written.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     if because is not None and not reset:
@@ -63,14 +72,22 @@ def command(
         action = operator_action(clock, "breaker --reset", {"because": because or ""})
         with open_operator_store(platform, settings) as store:
             store.change(
-                action, {BREAKER_KEY: None, RESET_KEY: {"at": time_as_text(action.at)}}
+                action,
+                {
+                    BREAKER_KEY: None,
+                    API_BREAKER_KEY: None,
+                    RESET_KEY: {"at": time_as_text(action.at)},
+                },
             )
-    entry = load_entry(platform, settings, BREAKER_KEY)
+    with open_to_read(platform, settings) as store:
+        entries = store.load_all(OPERATOR_ENTRIES)
+    entry, api_entry = entries.get(BREAKER_KEY), open_api_breaker(entries)
     if output_format == JSON:
-        print_json({"open": entry is not None, **(entry or {})})
+        print_json({"open": entry is not None, **(entry or {}), "api": api_entry})
     else:
         console().print(printable(breaker_text(platform, entry)))
-    return 0 if entry is None else OPEN
+        console().print(printable(api_breaker_text(api_entry)))
+    return 0 if entry is None and api_entry is None else OPEN
 
 
 def breaker_text(platform: str, entry: Mapping[str, object] | None) -> str:
@@ -91,4 +108,23 @@ def breaker_text(platform: str, entry: Mapping[str, object] | None) -> str:
             f"circuit breaker: open since {opened_at:%Y-%m-%d %H:%M:%S} UTC: "
             f"{entry['detail']}; to close it: opendrs breaker "
             f"{platform} --reset"
+        )
+
+
+def api_breaker_text(entry: Mapping[str, object] | None) -> str:
+    """Return the state of the circuit breaker for the API of the platform.
+
+    Args:
+        entry: Its entry in the store; None while it is closed.
+
+    Raises:
+        StoreError: The entry cannot be read.
+    """
+    if entry is None:
+        return "API circuit breaker: closed"
+    with decoding("the API circuit breaker", entry):
+        opened_at = time_from_text(str(entry["opened_at"]))
+        return (
+            f"API circuit breaker: open since {opened_at:%Y-%m-%d %H:%M:%S} UTC: "
+            f"{entry['detail']}; it closes by itself when the platform answers"
         )

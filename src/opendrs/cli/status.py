@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from opendrs.cli.breaker import breaker_text
+from opendrs.cli.breaker import api_breaker_text, breaker_text
 from opendrs.cli.console import console, print_json, printable
 from opendrs.cli.formatting import describe_action, format_duration
 from opendrs.cli.options import JSON, config_option, format_option
@@ -23,6 +23,7 @@ from opendrs.controller.modes import (
     OPERATOR_ENTRIES,
     EffectiveMode,
     effective_mode,
+    open_api_breaker,
 )
 from opendrs.controller.policy_schedule import cycle_starts
 from opendrs.controller.protection import BREAKER_KEY
@@ -55,6 +56,7 @@ class ControllerStatus:
         cycle: The last cycle; None if there was none.
         mode: The mode that applies now.
         breaker: Entry of the circuit breaker in the store; None while it is closed.
+        api_breaker: The same for the API circuit breaker.
         drained: Nodes that operators drain.
         plans: Plans that have not ended, the oldest first.
         open_steps: Steps without an outcome.
@@ -68,6 +70,7 @@ class ControllerStatus:
     cycle: LastCycle | None
     mode: EffectiveMode
     breaker: Mapping[str, object] | None
+    api_breaker: Mapping[str, object] | None
     drained: tuple[NodeId, ...]
     plans: tuple[PlanRecord, ...]
     open_steps: tuple[StepRecord, ...]
@@ -145,6 +148,7 @@ def command(*, platform: str, config: Path | None, output_format: str) -> int:
                 policy=", ".join(settings.controller_policies),
             ),
             breaker=entries.get(BREAKER_KEY),
+            api_breaker=open_api_breaker(entries),
             drained=tuple(each.node for each in drained_nodes(store)),
             plans=tuple(DatabasePlanStore(store).plans(_OPEN_STATES)),
             open_steps=store.unfinished(),
@@ -201,6 +205,8 @@ def _print_mode(status: ControllerStatus) -> None:
     )
     if status.breaker is not None:
         screen.print(printable(breaker_text(status.platform, status.breaker)))
+    if status.api_breaker is not None:
+        screen.print(printable(api_breaker_text(status.api_breaker)))
     if status.drained:
         screen.print(f"drained nodes: {printable(', '.join(status.drained))}")
 
@@ -250,6 +256,7 @@ def _document(status: ControllerStatus) -> dict[str, object]:
         },
         "mode": asdict(status.mode),
         "breaker": status.breaker,
+        "api_breaker": status.api_breaker,
         "drained_nodes": status.drained,
         "plans": [_plan_document(plan) for plan in status.plans],
         "schedule": [entry.document for entry in status.schedule],

@@ -24,6 +24,7 @@ from opendrs.config import raise_diagnostics
 from opendrs.config.settings import ApiSettings, Settings
 from opendrs.controller import CancellationToken, ExecutionContext
 from opendrs.controller.agent_requests import RequestBatch
+from opendrs.controller.api_breaker import ApiBreaker, MonitoredPlatform
 from opendrs.controller.approvals import PlanApprovals
 from opendrs.controller.clock import POLL_INTERVAL
 from opendrs.controller.cycle import DecisionSource, PolicyDecisionSource
@@ -99,6 +100,7 @@ class ControllerFactory:
             try:
                 opened = open_store(self._source, self._settings)
                 self._store = self._stack.enter_context(opened)
+                self._monitor_requests()
             except LeaseLostError as error:
                 if self._settings.store is None or self._settings.store.url is None:
                     raise
@@ -112,6 +114,15 @@ class ControllerFactory:
                 self._observers.lease_acquired(self._store)
                 return True
         return False
+
+    def _monitor_requests(self) -> None:
+        """Count the failed requests to the platform from now on."""
+        self._api_breaker = ApiBreaker(
+            self._store, self._source.clock, self._settings.protection
+        )
+        platform = MonitoredPlatform(self._source.platform, self._api_breaker)
+        self._source = replace(self._source, platform=platform)
+        self._cluster_observer.source = self._source
 
     def create(
         self,
@@ -219,10 +230,12 @@ class ControllerFactory:
         if source.rules != self._source.rules:
             connection = settings.connection(source.platform.name)
             platform = connect_platform(connection, settings.rules)
-            source = replace(source, platform=platform)
+            monitored = MonitoredPlatform(platform, self._api_breaker)
+            source = replace(source, platform=monitored)
         schedule = configured_schedule(settings, self._store, source.clock)
         decision_source = self._decision_source(settings, schedule)
         self._settings, self._source = settings, source
+        self._api_breaker.protection = settings.protection
         self._approvals = self._approvals.with_settings(
             settings.controller, settings.schedule
         )

@@ -31,6 +31,7 @@ from opendrs.policies import DecisionReason
 OPERATOR_ENTRIES = "operator/"
 MODE_KEY = "operator/mode"
 PAUSE_KEY = "operator/pause"
+API_BREAKER_KEY = "operator/api-breaker"
 REPAIR_REASONS = frozenset(
     {
         DecisionReason.DRAINS_NODES.value,
@@ -61,6 +62,8 @@ class ModeSource(StrEnum):
     """The setting `repair`, for plans that repair violated strict rules."""
     BREAKER = "breaker"
     """The circuit breaker is open."""
+    API_BREAKER = "api-breaker"
+    """The circuit breaker for the API of the platform is open."""
     PAUSE = "pause"
     """The command `opendrs pause`."""
 
@@ -126,7 +129,8 @@ def effective_mode(  # noqa: PLR0913 - all that determines the mode
 
     The mode that an operator has set replaces the configured one. `policy_modes` and
     the schedule only restrict it. In mode advise, a repair may be automatic. An open
-    circuit breaker allows at most advise, and a pause allows nothing.
+    circuit breaker allows at most advise. A pause, and an open circuit breaker for the
+    API of the platform, allow nothing.
 
     Args:
         settings: The configuration.
@@ -146,6 +150,12 @@ def effective_mode(  # noqa: PLR0913 - all that determines the mode
             source=ModeSource.PAUSE,
             detail=f"paused by {paused.user} until "
             f"{paused.until:%Y-%m-%d %H:%M} UTC: {paused.because}",
+        )
+    if open_api_breaker(entries) is not None:
+        return EffectiveMode(
+            mode=Mode.OBSERVE,
+            source=ModeSource.API_BREAKER,
+            detail="the API circuit breaker is open",
         )
     effective = platform_mode(settings, entries)
     allowed = settings.policy_modes.get(policy, Mode.AUTOMATIC)
@@ -239,6 +249,12 @@ def current_pause(entries: Entries, now: datetime) -> Pause | None:
             at=time_from_text(str(entry["at"])),
         )
     return pause if now < pause.until else None
+
+
+def open_api_breaker(entries: Entries) -> Mapping[str, object] | None:
+    """Return the entry of the API circuit breaker if it is open, otherwise None."""
+    entry = entries.get(API_BREAKER_KEY)
+    return None if entry is None or "closed_at" in entry else entry
 
 
 def unattended_steps(

@@ -78,6 +78,10 @@ class Protection:
     Attributes:
         max_failures: Failures within `failure_window` that open the circuit breaker.
         failure_window: Seconds in which failures count.
+        max_api_errors: Failed requests to the platform within `api_error_window` that
+            open the API circuit breaker.
+        api_error_window: Seconds in which failed requests count.
+        api_recovery_time: Seconds without a failed request that close it.
         undo_horizon: Seconds in which a guest is not migrated back to a node that it
             left, unless the load of the nodes has changed by more than `noise`.
         noise: Change of the load, as a fraction of the capacity of a node, that is
@@ -94,6 +98,9 @@ class Protection:
 
     max_failures: int = 5
     failure_window: Seconds = 3600.0
+    max_api_errors: int = 10
+    api_error_window: Seconds = 600.0
+    api_recovery_time: Seconds = 300.0
     undo_horizon: Seconds = 14_400.0
     noise: float = 0.1
     max_migrations_per_cycle: int | None = None
@@ -101,7 +108,8 @@ class Protection:
     budgets: tuple[MigrationBudget, ...] = ()
 
     def __post_init__(self) -> None:
-        _require_duration("failure_window", self.failure_window)
+        for name in ("failure_window", "api_error_window", "api_recovery_time"):
+            _require_duration(name, getattr(self, name))
         if not 0 <= self.undo_horizon <= MAX_DURATION:
             raise ModelError(
                 f"undo_horizon: expected 0 to {MAX_DURATION:.0e} s, got "
@@ -111,7 +119,7 @@ class Protection:
             raise ModelError(
                 f"noise: expected a fraction from 0 to 1, got {self.noise:g}"
             )
-        for name in ("max_failures", "max_migrations_per_cycle"):
+        for name in ("max_failures", "max_api_errors", "max_migrations_per_cycle"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ModelError(f"{name}: expected at least 1, got {value}")

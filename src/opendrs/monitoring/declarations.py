@@ -99,6 +99,12 @@ BREAKER_OPEN = MetricDeclaration(
     _GAUGE,
     "1 if the circuit breaker was open at the end of the last cycle, otherwise 0.",
 )
+API_BREAKER_OPEN = MetricDeclaration(
+    "opendrs_api_breaker_open",
+    _GAUGE,
+    "1 if the circuit breaker for the API of the platform was open at the end of the "
+    "last cycle, otherwise 0.",
+)
 PLANS = MetricDeclaration(
     "opendrs_plans",
     _GAUGE,
@@ -150,6 +156,7 @@ METRICS = (
     REJECTIONS,
     LEASE_HELD,
     BREAKER_OPEN,
+    API_BREAKER_OPEN,
     PLANS,
     NODES,
     GUESTS,

@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector
 
 from opendrs import __version__
 from opendrs.controller.cycle import CycleResult
+from opendrs.controller.modes import OPERATOR_ENTRIES, open_api_breaker
 from opendrs.controller.observers import NullControllerObserver
 from opendrs.controller.protection import BREAKER_KEY
 from opendrs.errors import PlatformError
@@ -108,15 +109,20 @@ class ControllerMetrics(NullControllerObserver):
         self._cluster.families = (
             *self._last_cycle,
             _family(declarations.PLANNED_STEPS, [((), len(decision.plan.steps))]),
-            _family(declarations.BREAKER_OPEN, self._breaker_values()),
+            *self._breaker_families(),
             _family(declarations.PLANS, self._plan_values()),
             *cluster_families(decided.snapshot),
         )
 
-    def _breaker_values(self) -> list[tuple[tuple[str, ...], float]]:
+    def _breaker_families(self) -> list[GaugeMetricFamily]:
         if self._store is None:
             return []
-        return [((), self._store.load(BREAKER_KEY) is not None)]
+        entries = self._store.load_all(OPERATOR_ENTRIES)
+        is_open = {
+            declarations.BREAKER_OPEN: BREAKER_KEY in entries,
+            declarations.API_BREAKER_OPEN: open_api_breaker(entries) is not None,
+        }
+        return [_family(name, [((), value)]) for name, value in is_open.items()]
 
     def _plan_values(self) -> list[tuple[tuple[str, ...], float]]:
         if self._store is None:

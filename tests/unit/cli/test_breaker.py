@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from opendrs.controller.modes import API_BREAKER_KEY
 from opendrs.controller.protection import BREAKER_KEY
 from opendrs.store import Access, OperatorStore, SqliteStore
 from support.persistent_cluster import configure_persistent_platform
@@ -29,16 +30,32 @@ def words(path: Path, monkeypatch: pytest.MonkeyPatch) -> Words:
     )
 
 
-def open_breaker(path: Path) -> None:
+def open_breaker(path: Path, key: str = BREAKER_KEY) -> None:
     with SqliteStore(path) as store:
         store.save("platform", {"name": "lab"})
-        store.save(BREAKER_KEY, ENTRY)
+        store.save(key, ENTRY)
 
 
 def test_breaker_of_a_new_platform_is_closed(opendrs: RunOpendrs, words: Words) -> None:
     result = opendrs(*words("breaker"))
 
-    assert (result.status, result.out) == (0, "circuit breaker: closed\n")
+    assert result.status == 0
+    assert result.out.splitlines() == [
+        "circuit breaker: closed",
+        "API circuit breaker: closed",
+    ]
+
+
+def test_open_api_breaker_is_shown_and_reset(
+    opendrs: RunOpendrs, words: Words, path: Path
+) -> None:
+    open_breaker(path, API_BREAKER_KEY)
+
+    document = opendrs(*words("breaker", "--format", "json"))
+    reset = opendrs(*words("breaker", "--reset"))
+
+    assert (document.status, reset.status) == (1, 0)
+    assert json.loads(document.out) == {"open": False, "api": ENTRY}
 
 
 def test_open_breaker_is_shown_with_its_reason(
@@ -54,7 +71,7 @@ def test_open_breaker_is_shown_with_its_reason(
     assert table.status == document.status == 1
     assert "open since 2026-11-21 12:00:00 UTC: 5 failed steps" in table.out
     assert "opendrs breaker lab --reset" in table.out
-    assert json.loads(document.out) == {"open": True, **ENTRY}
+    assert json.loads(document.out) == {"open": True, **ENTRY, "api": None}
 
 
 def test_reset_closes_it_while_a_controller_runs(

@@ -11,6 +11,7 @@ import pytest
 from opendrs.config.controller_settings import ControllerSettings, Mode
 from opendrs.config.schedule_settings import ScheduleSettings
 from opendrs.controller.modes import (
+    API_BREAKER_KEY,
     MODE_KEY,
     PAUSE_KEY,
     Entries,
@@ -43,6 +44,8 @@ def pause_entry(minutes: int) -> Entries:
 
 
 BREAKER: Entries = {BREAKER_KEY: {}}
+API_BREAKER: Entries = {API_BREAKER_KEY: {"opened_at": NOON.isoformat()}}
+API_BREAKER_CLOSED: Entries = {API_BREAKER_KEY: {"closed_at": NOON.isoformat()}}
 
 
 @pytest.mark.parametrize(
@@ -81,6 +84,8 @@ BREAKER: Entries = {BREAKER_KEY: {}}
         ({"mode": AUTOMATIC}, BREAKER, BALANCE, ADVISE, "breaker"),
         ({"mode": ADVISE, "repair": AUTOMATIC}, BREAKER, REPAIR, ADVISE, "breaker"),
         ({"mode": OBSERVE}, BREAKER, BALANCE, OBSERVE, "configuration"),
+        ({"mode": AUTOMATIC}, API_BREAKER, REPAIR, OBSERVE, "api-breaker"),
+        ({"mode": AUTOMATIC}, API_BREAKER_CLOSED, BALANCE, AUTOMATIC, "configuration"),
         ({"mode": AUTOMATIC}, pause_entry(1), REPAIR, OBSERVE, "pause"),
         ({"mode": AUTOMATIC}, pause_entry(0), BALANCE, AUTOMATIC, "configuration"),
     ],
