@@ -104,7 +104,9 @@ def _bound_note(candidate: CandidatePlan) -> Iterator[str]:
     scale = len(context.cluster.node_ids) * _balance_weight(context)
     if scale > 0:
         load = context.cluster.load_in(candidate.snapshot)
-        bound = with_bound(context.problem, candidate.solution).bound or 0.0
+        bound = candidate.solution.bound
+        if bound is None:
+            bound = with_bound(context.problem, candidate.solution).bound or 0.0
         least = bound / math.sqrt(scale)
         reached = imbalance_distance(context.problem, load) / math.sqrt(scale)
         measure = IMBALANCE if _is_uniform(context) else DEVIATION

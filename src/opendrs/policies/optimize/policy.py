@@ -51,6 +51,7 @@ from opendrs.policies.optimize.context import (
 )
 from opendrs.policies.optimize.decision import explain_decision
 from opendrs.policies.optimize.encoding import EncodedCluster
+from opendrs.policies.optimize.exhaustive import exhaustive_plan
 from opendrs.policies.optimize.metrics import (
     IMBALANCE,
     ClusterMetrics,
@@ -110,9 +111,12 @@ def best_plan(
 def _safe_plan(context: OptimizeContext, stop: StoppingCriterion) -> CandidatePlan:
     """Return the best plan with an order in which every step is safe.
 
-    Groups whose moves have no safe order stay at home, and the search continues with
-    the others.
+    All plans of a small cluster are compared. In a larger one, groups whose moves have
+    no safe order stay at home, and the search continues with the others.
     """
+    exhaustive = exhaustive_plan(context)
+    if exhaustive is not None:
+        return exhaustive
     stay: list[int] = []  # groups that sequencing has dropped
     start = None
     for _ in range(1 + MAX_REPLANS):

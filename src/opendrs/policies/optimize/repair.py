@@ -49,6 +49,7 @@ from opendrs.policies.optimize.encoding import (
     EncodedCluster,
     safe_divide,
 )
+from opendrs.policies.optimize.exhaustive import exhaustive_plan
 from opendrs.policies.optimize.explanations import violation_notes
 from opendrs.policies.optimize.metrics import ClusterMetrics, measure_cluster
 from opendrs.policies.optimize.movable_groups import movable_groups
@@ -214,9 +215,12 @@ def _encode(
 def _safe_plan(context: OptimizeContext, stop: StoppingCriterion) -> CandidatePlan:
     """Return the best plan with an order in which every step is safe.
 
-    A move that needs a detour, or has no safe order, is forbidden in the next search.
-    The best plan repairs most violations; among equals it has the fewest steps.
+    All plans of a small cluster are compared. In a larger one, a move that needs a
+    detour, or has no safe order, is forbidden in the next search. The best plan repairs most violations; among equals it has the fewest steps.
     """
+    exhaustive = exhaustive_plan(context)
+    if exhaustive is not None:
+        return exhaustive
     problem, start = context.problem, None
     plans: list[CandidatePlan] = []
     for _ in range(1 + MAX_REPLANS):
