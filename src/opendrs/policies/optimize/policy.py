@@ -19,7 +19,7 @@ from functools import partial
 from typing import ClassVar, Protocol
 
 from opendrs.arrays import MobilityFilter
-from opendrs.metrics import LoadModel
+from opendrs.metrics import LoadModel, node_loads
 from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot
 from opendrs.optimizer import (
     IterationLimit,
@@ -59,8 +59,9 @@ from opendrs.policies.optimize.metrics import (
 )
 from opendrs.policies.optimize.movable_groups import MovableGroups, movable_groups
 from opendrs.policies.optimize.objective import Goal, encode_problem, plan_objective
+from opendrs.policies.optimize.small_cluster import is_small
 from opendrs.policies.preconditions import cluster_notes, unmet_precondition
-from opendrs.rules import CompiledRules, compile_rules, with_drain_rule
+from opendrs.rules import compile_rules, with_drain_rule
 
 SEARCH_ROUNDS = 20  # portions in which the search runs
 MIN_ITERATIONS = 20_000  # moves that are evaluated for the smallest clusters
@@ -261,6 +262,7 @@ class Optimize:
             snapshot = with_drain_rule(snapshot)
         demand = unmet_demand(snapshot, self.pressure_threshold)
         snapshot = demand.apply_to(snapshot)
+        fill, shortages = self._fill(snapshot)
         before = measure_cluster(
             snapshot,
             self.load_model,
@@ -268,6 +270,8 @@ class Optimize:
             contention_thresholds(
                 snapshot, self.load_model, self.contention_threshold, demand
             ),
+            (self.cpu_weight, self.memory_weight),
+            fill,
         )
         rules = compile_rules(snapshot)
         budget = Budget.parse(self.budget)
@@ -276,8 +280,14 @@ class Optimize:
         )
         groups = movable_groups(snapshot, rules, self.limits, mobility)
         groups = groups.within(budget.gib, budget.migrations)
-        notes = (*demand.notes(), *cluster_notes(snapshot, rules, groups.skipped))
-        idle = self._idle_reason(before, budget, groups)
+        notes = (
+            *demand.notes(),
+            *cluster_notes(snapshot, rules, groups.skipped),
+            *shortages,
+        )
+        idle = self._idle_reason(before, budget)
+        if idle is None and not self._has_candidates(snapshot, groups):
+            idle = DecisionReason.NO_CANDIDATE, "no guest may migrate"
         if idle is not None:
             reason, detail = idle
             figures = before.figures
@@ -290,10 +300,13 @@ class Optimize:
                 notes=notes,
                 skipped=groups.skipped,
             )
-        return self._context(snapshot, rules, groups, before, notes)
+        cluster = EncodedCluster(
+            snapshot, rules, groups.groups, self.limits, self.load_model, fill=fill
+        )
+        return self._context(cluster, groups, before, notes)
 
     def _idle_reason(
-        self, before: ClusterMetrics, budget: Budget, groups: MovableGroups
+        self, before: ClusterMetrics, budget: Budget
     ) -> tuple[DecisionReason, str] | None:
         """Return the reason to search for nothing; None if there is something."""
         if self._is_satisfied(before):
@@ -306,9 +319,12 @@ class Optimize:
                 DecisionReason.MIGRATION_LIMIT_REACHED,
                 f"a budget of {budget} allows no migration",
             )
-        if not groups.groups:
-            return DecisionReason.NO_CANDIDATE, "no guest may migrate"
         return None
+
+    def _has_candidates(self, snapshot: Snapshot, groups: MovableGroups) -> bool:
+        """Return True if a guest may migrate."""
+        nodes = node_loads(snapshot, self.load_model)
+        return bool(groups.groups) or is_small(snapshot, groups, nodes)
 
     def _is_satisfied(self, before: ClusterMetrics) -> bool:
         goals = set(self.priorities)
@@ -321,13 +337,11 @@ class Optimize:
 
     def _context(
         self,
-        snapshot: Snapshot,
-        rules: CompiledRules,
+        cluster: EncodedCluster,
         groups: MovableGroups,
         before: ClusterMetrics,
         notes: tuple[str, ...],
     ) -> OptimizeContext:
-        cluster, shortages = self._encode(snapshot, rules, groups)
         objective = self._objective(cluster)
         budget = Budget.parse(self.budget)
         encode = partial(
@@ -340,8 +354,8 @@ class Optimize:
             is_chosen = self.search is SearchKind.PLAIN
             plain_notes = [PLAIN_NOTE if is_chosen else NOT_COMPILED_NOTE]
         return OptimizeContext(
-            snapshot=snapshot,
-            rules=rules,
+            snapshot=cluster.snapshot,
+            rules=cluster.rules,
             groups=groups,
             cluster=cluster,
             before=before,
@@ -355,29 +369,20 @@ class Optimize:
             load_model=self.load_model,
             seed=self.seed,
             search=search,
-            notes=(*notes, *shortages, *plain_notes),
+            notes=(*notes, *plain_notes),
         )
 
-    def _encode(
-        self, snapshot: Snapshot, rules: CompiledRules, groups: MovableGroups
-    ) -> tuple[EncodedCluster, list[str]]:
-        """Return the cluster as arrays, and notes about a lack of reserve memory."""
-        encode = partial(
-            EncodedCluster,
-            snapshot,
-            rules,
-            groups.groups,
-            self.limits,
-            self.load_model,
-        )
-        cluster, failures = encode(), self.tolerated_node_failures
-        if not failures:
-            return cluster, []
-        memory = [*cluster.memory_by_node()]
+    def _fill(self, snapshot: Snapshot) -> tuple[float, list[str]]:
+        """Return the part of its memory that each node may use, and notes about it."""
+        failures = self.tolerated_node_failures
+        memory = [
+            (load.capacity.memory, float(snapshot.nodes[name].usage.memory or 0))
+            for name, load in node_loads(snapshot, self.load_model).items()
+        ]
         fill = max_memory_fill(memory, failures)
         if fill is None:
-            return cluster, [reserve_shortage(memory, failures)]
-        return encode(fill=fill), []
+            return 1.0, [reserve_shortage(memory, failures)]
+        return fill, []
 
     def _objective(self, cluster: EncodedCluster) -> Objective:
         return plan_objective(
