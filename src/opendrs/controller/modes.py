@@ -205,8 +205,11 @@ def platform_mode(settings: ControllerSettings, entries: Entries) -> EffectiveMo
     """
     change = mode_change(entries)
     if change is None:
+        is_default = settings.mode is ControllerSettings().mode
         return EffectiveMode(
-            mode=settings.mode, source=ModeSource.CONFIGURATION, detail="configured"
+            mode=settings.mode,
+            source=ModeSource.CONFIGURATION,
+            detail="default" if is_default else "configured",
         )
     return EffectiveMode(
         mode=change.mode, source=ModeSource.OPERATOR, detail=f"set by {change.user}"
