@@ -115,9 +115,10 @@ def pause(  # noqa: PLR0913 - one parameter for each option
 ) -> int:
     """Pause the controller of PLATFORM: no steps start for a time.
 
-    It goes on to observe and decide. Steps that run finish; the remaining steps of
-    their plan are skipped, and the plan is cancelled. Approved plans wait. The pause
-    ends by itself, or by opendrs resume.
+    The controller continues to observe and decide. Steps that run finish; the remaining
+    steps of their plan are skipped, and the plan is cancelled. Approved plans wait; one
+    that expires during the pause is not executed. The pause ends by itself, or by
+    opendrs resume.
 
     \b
       opendrs pause lab --for 2h --because "storage upgrade"
