@@ -80,7 +80,7 @@ def test_missing_role_is_named_and_its_command_suffices(user: User) -> None:
 
     assert "permission to list hypervisors" in {each["subject"] for each in failed}
     details = [each["detail"] for each in failed[:-1]]
-    assert [each for each in details if "refused by the policy" not in each] == []
+    assert [each for each in details if "rejected by the policy" not in each] == []
     assert user.failed() == []
     assert user.checks()[-1]["detail"] == "3 nodes, 1 guest"
 
