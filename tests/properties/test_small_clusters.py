@@ -148,42 +148,37 @@ def best_value(found: Mapping[Placement, Reached]) -> tuple[int, int, float]:
     )
 
 
-def require_best(seed: int) -> None:
-    """Require that plans for the drawn cluster are best, and bounds and notes true."""
-    snapshot = tiny_cluster(seed)
+def require_best(snapshot: Snapshot, limits: Limits = LIMITS) -> None:
+    """Require that plans for *snapshot* are best, safe, and have true bounds."""
     for budget, gib in (("unlimited", math.inf), ("60 GiB", 60.0)):
-        decision = optimize(budget).decide(snapshot, None)
+        decision = replace(optimize(budget), limits=limits).decide(snapshot, None)
         after = applied(snapshot, decision)
-        found = reached_placements(snapshot, LIMITS, gib)
-        rules, pairs, least = best_value(found)
+        rules, pairs, least = best_value(reached_placements(snapshot, limits, gib))
         violated = Reached(after, 0.0).violated
 
-        assert not unsafe_states(snapshot, decision.plan, LIMITS)
-        assert violated == ViolationCount(rules, pairs), (seed, budget)
-        assert deviation(after) <= least * (1 + MARGIN) + 1e-9, (seed, budget)
+        assert not unsafe_states(snapshot, decision.plan, limits)
+        assert violated == ViolationCount(rules, pairs), budget
+        assert deviation(after) <= least * (1 + MARGIN) + 1e-9, budget
         for note in decision.notes:
             if note.startswith("bound:"):
                 bound = float(note.partition("at least ")[2].split()[0])
-                assert bound <= deviation(after) + 1e-4, (seed, note)
+                assert bound <= deviation(after) + 1e-4, note
 
 
-def require_fewest_repairs(seed: int) -> None:
+def require_fewest_repairs(snapshot: Snapshot, limits: Limits = LIMITS) -> None:
     """Require that `repair` leaves as few violated rules as is possible."""
-    snapshot = tiny_cluster(seed)
-    decision = Repair(limits=LIMITS).decide(snapshot, None)
+    decision = Repair(limits=limits).decide(snapshot, None)
     after = applied(snapshot, decision)
-    found = reached_placements(snapshot, LIMITS)
+    rules, pairs, _ = best_value(reached_placements(snapshot, limits))
 
-    rules, pairs, _ = best_value(found)
-
-    assert not unsafe_states(snapshot, decision.plan, LIMITS)
-    assert Reached(after, 0.0).violated == ViolationCount(rules, pairs), seed
+    assert not unsafe_states(snapshot, decision.plan, limits)
+    assert Reached(after, 0.0).violated == ViolationCount(rules, pairs)
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_plans_of_tiny_clusters_are_best(seed: int) -> None:
-    require_best(seed)
-    require_fewest_repairs(seed)
+    require_best(tiny_cluster(seed))
+    require_fewest_repairs(tiny_cluster(seed))
 
 
 @pytest.mark.slow
@@ -191,5 +186,5 @@ def test_plans_of_tiny_clusters_are_best(seed: int) -> None:
 def test_plans_of_many_tiny_clusters_are_best(part: int) -> None:
     count = int(os.environ.get("OPENDRS_TINY", "400")) // 20
     for seed in range(1000 + part * count, 1000 + (part + 1) * count):
-        require_best(seed)
-        require_fewest_repairs(seed)
+        require_best(tiny_cluster(seed))
+        require_fewest_repairs(tiny_cluster(seed))

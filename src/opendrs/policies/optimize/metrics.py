@@ -83,8 +83,7 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
 ) -> ClusterMetrics:
     """Return the metrics of *snapshot*.
 
-    Nodes that are drained count for no load, imbalance or number of nodes: that they
-    are empty afterwards is no imbalance.
+    Nodes that are drained count for no load, imbalance or number of nodes.
 
     Args:
         snapshot: Cluster; every online node must have metrics.
@@ -101,11 +100,12 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
     cpu = [load.cpu for load in kept.values()]
     memory = [load.memory for load in kept.values()]
     variations = [imbalance(each, ImbalanceMetric.CV) for each in (cpu, memory)]
-    homes = {guest.node for guest in snapshot.guests.values() if guest.is_active}
+    used_nodes = len(
+        {g.node for g in snapshot.guests.values() if g.is_active} & {*kept}
+    )
     violated = count_strict(violations(snapshot))
     overfull = _overfull(snapshot, limits, loads, fill)
     waiting, short = thresholds.cores_above(loads), thresholds.bytes_above(loads) / GIB
-    mean = [load.mean for load in kept.values()]
     return ClusterMetrics(
         violated=violated,
         overfull_gib=overfull,
@@ -113,10 +113,10 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
         waiting_cores=waiting,
         waiting_gib=short,
         imbalance=_deviation(tuple(kept.values()), weights),
-        used_nodes=len(homes & set(kept)),
+        used_nodes=used_nodes,
         thresholds=thresholds,
         figures={
-            "imbalance": imbalance(mean, ImbalanceMetric.CV),
+            "imbalance": imbalance([x.mean for x in kept.values()], ImbalanceMetric.CV),
             "cpu_imbalance": variations[0],
             "memory_imbalance": variations[1],
             "highest_cpu": max(cpu, default=0.0),
@@ -125,7 +125,7 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
             "overfull_gib": overfull,
             "waiting_cores": waiting,
             "waiting_gib": short,
-            "used_nodes": float(len(homes & set(kept))),
+            "used_nodes": float(used_nodes),
         },
     )
 

@@ -31,7 +31,7 @@ from opendrs.model import (
     Snapshot,
     format_list,
 )
-from opendrs.rules import CompiledRules
+from opendrs.rules import CompiledRules, required_memory
 
 
 def transfer_gib(guests: Iterable[Guest]) -> float:
@@ -261,7 +261,8 @@ def movable_units(
 ) -> tuple[MoveGroup, ...]:
     """Return the guests that may migrate, each with those that must move with it.
 
-    A guest without a way to be gathered with its group may still move alone.
+    A guest without a way to be gathered with its group may still move alone. One whose
+    memory is unknown stays.
 
     Args:
         snapshot: Cluster.
@@ -272,8 +273,16 @@ def movable_units(
     return tuple(
         unit
         for unit in units_of(snapshot)
-        if unit[0].node in nodes and not fixed.intersection(each.id for each in unit)
+        if unit[0].node in nodes
+        and not fixed.intersection(each.id for each in unit)
+        and None not in memory_pair_of(unit)
     )
+
+
+def memory_pair_of(unit: MoveGroup) -> tuple[float | None, float | None]:
+    """Return the measured and the committed memory that *unit* requires."""
+    required = required_memory(unit)
+    return required.measured, required.committed
 
 
 def units_of(snapshot: Snapshot) -> Iterator[MoveGroup]:

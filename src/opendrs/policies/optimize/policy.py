@@ -20,7 +20,7 @@ from typing import ClassVar, Protocol
 
 from opendrs.arrays import MobilityFilter
 from opendrs.metrics import LoadModel, node_loads
-from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot
+from opendrs.model import DEFAULT_LIMITS, EMPTY_PLAN, Limits, Snapshot
 from opendrs.optimizer import (
     IterationLimit,
     Objective,
@@ -263,15 +263,12 @@ class Optimize:
         demand = unmet_demand(snapshot, self.pressure_threshold)
         snapshot = demand.apply_to(snapshot)
         fill, shortages = self._fill(snapshot)
+        thresholds = contention_thresholds(
+            snapshot, self.load_model, self.contention_threshold, demand
+        )
+        weights = self.cpu_weight, self.memory_weight
         before = measure_cluster(
-            snapshot,
-            self.load_model,
-            self.limits,
-            contention_thresholds(
-                snapshot, self.load_model, self.contention_threshold, demand
-            ),
-            (self.cpu_weight, self.memory_weight),
-            fill,
+            snapshot, self.load_model, self.limits, thresholds, weights, fill
         )
         rules = compile_rules(snapshot)
         budget = Budget.parse(self.budget)
@@ -289,17 +286,7 @@ class Optimize:
         if idle is None and not self._has_candidates(snapshot, groups):
             idle = DecisionReason.NO_CANDIDATE, "no guest may migrate"
         if idle is not None:
-            reason, detail = idle
-            figures = before.figures
-            return Decision(
-                reason,
-                None,
-                detail=detail,
-                before=figures,
-                after=figures,
-                notes=notes,
-                skipped=groups.skipped,
-            )
+            return _idle_decision(idle, before, groups, notes)
         cluster = EncodedCluster(
             snapshot, rules, groups.groups, self.limits, self.load_model, fill=fill
         )
@@ -393,3 +380,16 @@ class Optimize:
             migration_cost_weight=self.migration_cost_weight,
             mean_memory=cluster.mean_memory,
         )
+
+
+def _idle_decision(
+    idle: tuple[DecisionReason, str],
+    before: ClusterMetrics,
+    groups: MovableGroups,
+    notes: tuple[str, ...],
+) -> Decision[None]:
+    """Return the decision that nothing is to be searched for, with its reason."""
+    figures, (reason, detail) = before.figures, idle
+    return Decision(
+        reason, None, EMPTY_PLAN, detail, figures, figures, notes, groups.skipped
+    )
