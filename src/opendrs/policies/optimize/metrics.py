@@ -83,7 +83,7 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
 ) -> ClusterMetrics:
     """Return the metrics of *snapshot*.
 
-    Nodes that are drained count for no load, imbalance or number of nodes.
+    Nodes that are drained do not count.
 
     Args:
         snapshot: Cluster; every online node must have metrics.
@@ -91,8 +91,7 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
         limits: Limits of the operator.
         thresholds: Loads above which demand counts as unmet.
         weights: Weights of the balance of CPU and of memory load.
-        fill: Fraction of its memory to which each node may be filled, as a reserve for
-            the guests of failed nodes.
+        fill: Fraction of its memory to which each node may be filled.
     """
     loads = node_loads(snapshot, load_model)
     drained = drained_nodes(snapshot)
