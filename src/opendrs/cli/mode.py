@@ -37,6 +37,7 @@ from opendrs.controller.modes import (
     Pause,
     current_pause,
     effective_mode,
+    mode_exceptions,
     platform_mode,
 )
 from opendrs.controller.protection import BREAKER_KEY
@@ -197,10 +198,8 @@ def _show(platform: str, settings: Settings, output_format: str) -> None:
     if paused is not None:
         after = platform_mode(controller, entries)
         screen.print(f"after the pause: mode {after.mode} ({after.detail})")
-    elif mode.mode is Mode.ADVISE and controller.repair is Mode.AUTOMATIC:
-        screen.print(
-            "repairs of strict rules, drains and returns start without approval"
-        )
+    for exception in mode_exceptions(controller, mode):
+        screen.print(exception)
     for entry in schedule:
         screen.print(printable(entry.mode_line))
 
@@ -219,6 +218,10 @@ def _document(
         "detail": mode.detail,
         "configured": settings.controller.mode,
         "repair": settings.controller.repair,
+        "automatic_tags": settings.controller.automatic_tags,
+        "automatic_guests": settings.controller.automatic_guests,
+        "advise_tags": settings.controller.advise_tags,
+        "advise_guests": settings.controller.advise_guests,
         "breaker_open": BREAKER_KEY in entries,
         "pause": None
         if paused is None

@@ -23,6 +23,7 @@ from opendrs.controller.modes import (
     OPERATOR_ENTRIES,
     EffectiveMode,
     effective_mode,
+    mode_exceptions,
     open_api_breaker,
 )
 from opendrs.controller.policy_schedule import cycle_starts
@@ -55,6 +56,7 @@ class ControllerStatus:
         process: The controller that last held the lease; None if there was none.
         cycle: The last cycle; None if there was none.
         mode: The mode that applies now.
+        exceptions: Plans and steps that the configuration treats unlike the mode.
         breaker: Entry of the circuit breaker in the store; None while it is closed.
         api_breaker: The same for the API circuit breaker.
         drained: Nodes that operators drain.
@@ -69,6 +71,7 @@ class ControllerStatus:
     process: ControllerProcess | None
     cycle: LastCycle | None
     mode: EffectiveMode
+    exceptions: tuple[str, ...]
     breaker: Mapping[str, object] | None
     api_breaker: Mapping[str, object] | None
     drained: tuple[NodeId, ...]
@@ -132,21 +135,19 @@ def command(*, platform: str, config: Path | None, output_format: str) -> int:
     invalid input; 3 the database cannot be read.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
-    now = SystemClock().now()
+    controller, now = settings.controller, SystemClock().now()
     with open_to_read(platform, settings) as store:
         entries = store.load_all(OPERATOR_ENTRIES)
+        policies = ", ".join(settings.controller_policies)
+        mode = effective_mode(controller, entries, now, policy=policies)
         status = ControllerStatus(
             platform=platform,
             now=now,
             holder=store.lease_holder(),
             process=recorded_process(store),
             cycle=recorded_cycle(store),
-            mode=effective_mode(
-                settings.controller,
-                entries,
-                now,
-                policy=", ".join(settings.controller_policies),
-            ),
+            mode=mode,
+            exceptions=tuple(mode_exceptions(controller, mode)),
             breaker=entries.get(BREAKER_KEY),
             api_breaker=open_api_breaker(entries),
             drained=tuple(each.node for each in drained_nodes(store)),
@@ -203,6 +204,8 @@ def _print_mode(status: ControllerStatus) -> None:
     screen.print(
         f"mode {mode.mode} ({printable(mode.detail)}): {MODE_TEXTS[mode.mode]}"
     )
+    for exception in status.exceptions:
+        screen.print(f"  {exception}")
     if status.breaker is not None:
         screen.print(printable(breaker_text(status.platform, status.breaker)))
     if status.api_breaker is not None:

@@ -77,7 +77,7 @@ class PlanApproval:
     """Approval of a plan.
 
     Attributes:
-        user: User that approved it; None if the mode automatic did.
+        user: User that approved it; None if it needed none.
         at: Time of the approval.
         steps: The approved steps, with all that they depend on.
         digest: `PlanRecord.digest` of the plan that was approved.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import tomli_w
 
 from opendrs.config import write_snapshot
 from opendrs.controller import SystemClock
+from opendrs.controller.protection import BREAKER_KEY
 from opendrs.model import StepId
 from opendrs.ports import PlanChange, PlanRecord, PlanState
 from opendrs.store import Access, DatabasePlanStore, OperatorStore, SqliteStore
@@ -86,6 +88,21 @@ def test_mode_is_observe_until_it_is_set(opendrs: RunOpendrs) -> None:
     assert (after["mode"], after["source"]) == ("automatic", "operator")
     assert json_output(opendrs, "mode", "lab")["mode"] == "automatic"
     assert audit() == [("mode", {"mode": "automatic"})]
+
+
+def test_guests_that_the_mode_does_not_concern_are_shown(opendrs: RunOpendrs) -> None:
+    configured = tomllib.loads(Path("opendrs.toml").read_text())
+    configured["controller"] = {"automatic_tags": ["batch"], "advise_guests": ["db"]}
+    Path("opendrs.toml").write_text(tomli_w.dumps(configured))
+
+    assert "without approval" not in opendrs("mode", "lab", "observe").out
+    assert "automatic_tags" in opendrs("mode", "lab", "advise").out
+    assert "automatic_tags" in opendrs("status", "lab").out
+    assert "need an approval" in opendrs("mode", "lab", "automatic").out
+    assert json_output(opendrs, "mode", "lab")["automatic_tags"] == ["batch"]
+    with SqliteStore(STORE) as store:
+        store.save(BREAKER_KEY, {})
+    assert "automatic_tags" not in opendrs("mode", "lab").out
 
 
 def test_pause_ends_by_resume(opendrs: RunOpendrs) -> None:

@@ -11,6 +11,7 @@ import pytest
 from opendrs.config.controller_settings import ControllerSettings, Mode
 from opendrs.controller import execute
 from opendrs.controller.events import LogEventCode
+from opendrs.controller.modes import MODE_KEY, Entries, ModeChange
 from opendrs.controller.plan_records import plan_id
 from opendrs.controller.protection import BREAKER_KEY
 from opendrs.model import Action, time_as_text
@@ -30,6 +31,7 @@ from support.builders import NOON
 from support.simulated_cluster import SHORT_LIMITS, migration, step
 
 HOUR = 3600.0
+ADVISE_ENTRY = ModeChange(mode=Mode.ADVISE, user="ada", at=NOON).entry()
 BREAKER_ENTRY = {"opened_at": time_as_text(NOON), "detail": "3 failed steps"}
 
 
@@ -245,6 +247,62 @@ def test_steps_that_wait_for_approval_are_proposed_beside_those_that_start(
     advised.approve(proposed)
     assert advised.cycle() == 1
     assert advised.simulation.node_of("one") == "b"
+
+
+def test_guest_that_needs_no_approval_is_migrated_in_mode_advise(
+    store: SqliteStore,
+) -> None:
+    advised = AdvisedController(store, mode=Mode.ADVISE, automatic_guests=("one",))
+
+    assert advised.cycle() == 1
+
+    assert advised.simulation.node_of("one") == "b"
+    assert sorted(advised.states()) == ["done", "proposed"]
+    (proposed,) = advised.plans.plans([PlanState.PROPOSED])
+    advised.approve(proposed)
+    assert advised.cycle() == len(proposed.steps)
+
+
+@pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.ADVISE])
+def test_open_breaker_and_observe_stop_guests_that_need_no_approval(
+    store: SqliteStore, mode: Mode
+) -> None:
+    advised = AdvisedController(store, mode=mode, automatic_guests=("one",))
+    if mode is Mode.ADVISE:
+        store.save(BREAKER_KEY, BREAKER_ENTRY)
+
+    assert advised.cycle() == 0
+
+
+@pytest.mark.parametrize(
+    ("configured", "change", "started"),
+    [
+        (Mode.ADVISE, {BREAKER_KEY: BREAKER_ENTRY}, 1),
+        (Mode.ADVISE, {}, 2),
+        (Mode.AUTOMATIC, {MODE_KEY: ADVISE_ENTRY}, 1),
+    ],
+)
+def test_change_of_the_mode_stops_unattended_steps_of_a_running_plan(
+    store: SqliteStore,
+    monkeypatch: pytest.MonkeyPatch,
+    configured: Mode,
+    change: Entries,
+    started: int,
+) -> None:
+    advised = AdvisedController(
+        store, mode=configured, automatic_guests=("one", "two", "three")
+    )
+    platform = advised.simulation.simulated_platform
+    start = platform.start
+
+    def start_and_change(action: Action) -> TaskId:
+        for key, entry in change.items():
+            store.save(key, dict(entry))
+        return start(action)
+
+    monkeypatch.setattr(platform, "start", start_and_change)
+
+    assert advised.cycle() == started
 
 
 def test_declined_steps_are_not_proposed_again_beside_those_that_start(
