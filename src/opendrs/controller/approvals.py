@@ -36,6 +36,7 @@ from opendrs.controller.plan_records import (
 from opendrs.controller.plan_states import PlanStates
 from opendrs.model import (
     Plan,
+    Snapshot,
     Step,
     format_count,
 )
@@ -89,7 +90,7 @@ class PlanApprovals:
     ) -> None:
         self._platform = platform
         self._plans = plans
-        self._states = PlanStates(plans, clock)
+        self._states = PlanStates(plans, store, clock)
         self._store = store
         self._clock = clock
         self._settings = settings
@@ -116,6 +117,7 @@ class PlanApprovals:
 
     def next_approved(self) -> ApprovedPlan | None:
         """Return the oldest plan that was approved and may start now, or None."""
+        self._states.log_declined()
         for plan in self._plans.plans([PlanState.APPROVED]):
             if self._states.end_late(plan):
                 continue
@@ -220,6 +222,7 @@ class PlanApprovals:
             steps: The steps of the decision that need an approval.
             decided: The decision.
         """
+        self._supersede_unattended(decided.snapshot)
         if decided.decision.reason in _UNDECIDED and not decided.decision.plan.steps:
             return True
         remains = False
@@ -234,6 +237,30 @@ class PlanApprovals:
             newer = "other steps" if steps else "nothing is to be approved"
             self._states.change(plan, PlanState.SUPERSEDED, f"newer decision: {newer}")
         return remains
+
+    def _supersede_unattended(self, snapshot: Snapshot) -> None:
+        """Supersede proposed plans with steps that need no approval any more.
+
+        The mode or the configuration has changed, or the circuit breaker was closed.
+        """
+        for plan in self._plans.plans([PlanState.PROPOSED]):
+            modes = [
+                self._mode(plan.policy, plan.reason, schedule)
+                for schedule in self._schedules_of(plan.policy)
+            ]
+            mode = min(modes, key=lambda each: each.mode.level)
+            if unattended_steps(
+                plan.steps, plan.groups, snapshot, self._settings, mode
+            ):
+                detail = f"mode {mode.mode} ({mode.detail}): it needs no approval"
+                self._states.change(plan, PlanState.SUPERSEDED, detail)
+
+    def _schedules_of(self, policy: str) -> Sequence[str]:
+        """Return the entries of the schedule that may have proposed a plan."""
+        entries = [
+            each.name for each in self._schedule.values() if each.policy == policy
+        ]
+        return entries or [""]
 
     def _is_declined(self, steps: Sequence[Step]) -> bool:
         """Return True if an operator has declined the same steps recently.
@@ -301,7 +328,7 @@ class PlanApprovals:
         Returns:
             None if an operator has cancelled it meanwhile.
         """
-        if not self._states.change(plan, PlanState.RUNNING):
+        if not self._states.start(plan, approval):
             return None
         execution = _Execution(self, plan, approval, least, schedule)
         steps = tuple(step for step in plan.steps if step.id in approval.steps)

@@ -284,7 +284,7 @@ def unattended_steps(
     Args:
         steps: The steps of a plan, in its order.
         groups: Steps that must start together.
-        snapshot: The snapshot that the plan was decided for; for the tags.
+        snapshot: A snapshot, for the tags; a guest that it lacks needs an approval.
         settings: The configuration.
         mode: The mode that applies to the plan.
     """
@@ -310,8 +310,8 @@ def _needs_approval(
 ) -> bool:
     if isinstance(step.action, PowerOn | PowerOff):
         return mode is not Mode.AUTOMATIC
-    guest = snapshot.guests[step.action.guest]
-    if _is_listed(guest, settings.advise_guests, settings.advise_tags):
+    guest = snapshot.guests.get(step.action.guest)
+    if guest is None or _is_listed(guest, settings.advise_guests, settings.advise_tags):
         return True
     return mode is not Mode.AUTOMATIC and not _is_listed(
         guest, settings.automatic_guests, settings.automatic_tags

@@ -1,13 +1,24 @@
-"""Changes of the states of plans by the controller, each of them logged once."""
+"""Changes of the states of plans by the controller or operators, each logged once."""
 
 from __future__ import annotations
 
 import logging
 
 from opendrs.controller.events import LogEventCode, log_event
-from opendrs.ports import Clock, PlanChange, PlanRecord, PlanState, PlanStore
+from opendrs.model import decoding, format_count
+from opendrs.ports import (
+    Clock,
+    PlanApproval,
+    PlanChange,
+    PlanRecord,
+    PlanState,
+    PlanStore,
+    Store,
+)
 
+LOGGED_KEY = "logged-commands"  # of the entry with the number of the last command
 _LEVELS = {PlanState.FAILED: logging.WARNING, PlanState.RUNNING: logging.DEBUG}
+_DECLINING = {"reject": PlanState.REJECTED, "cancel": PlanState.CANCELLED}
 
 
 class PlanStates:
@@ -17,11 +28,13 @@ class PlanStates:
 
     Args:
         plans: The plans.
+        store: The store with the entry of what is logged.
         clock: The time.
     """
 
-    def __init__(self, plans: PlanStore, clock: Clock) -> None:
+    def __init__(self, plans: PlanStore, store: Store, clock: Clock) -> None:
         self._plans = plans
+        self._store = store
         self._clock = clock
 
     def change(self, plan: PlanRecord, state: PlanState, detail: str = "") -> bool:
@@ -29,8 +42,45 @@ class PlanStates:
         change = PlanChange(state=state, at=self._clock.now(), detail=detail)
         is_changed = self._plans.change(plan.id, change)
         if is_changed:
-            _log(plan, state, detail)
+            text = f"{state}: {detail}" if detail else state.value
+            level = _LEVELS.get(state, logging.INFO)
+            _log(plan.id, state, text, level, run=plan.run)
         return is_changed
+
+    def start(self, plan: PlanRecord, approval: PlanApproval) -> bool:
+        """Record that *plan* is running; return False if an operator has cancelled it.
+
+        The approval of an operator is logged here, because the command that approves
+        runs in another process.
+        """
+        if not self.change(plan, PlanState.RUNNING):
+            return False
+        if approval.user is not None:
+            steps = f"{len(approval.steps)} of {format_count(len(plan.steps), 'step')}"
+            text = f"approved by {approval.user}: {steps}"
+            _log(plan.id, PlanState.APPROVED, text, run=plan.run)
+        return True
+
+    def log_declined(self) -> None:
+        """Log the plans that operators have rejected or cancelled since the last call.
+
+        A controller that is killed meanwhile does not log them again. The first one on
+        a store logs only what follows.
+        """
+        saved = self._store.load(LOGGED_KEY)
+        with decoding("the number of a command", saved):
+            last = 0 if saved is None else int(str(saved["number"]))
+        declined = self._plans.declining_commands(last)
+        if saved is None or declined:
+            self._store.save(LOGGED_KEY, {"number": max(declined, default=last)})
+        if saved is None:
+            return
+        for action in declined.values():
+            state = _DECLINING[action.command]
+            because = action.arguments.get("because")
+            reason = f": {because}" if because else ""
+            text = f"{state} by {action.user}{reason}"
+            _log(str(action.arguments.get("plan")), state, text)
 
     def end_late(self, plan: PlanRecord) -> bool:
         """End *plan* if it can no longer start; return True if it cannot.
@@ -49,12 +99,18 @@ class PlanStates:
         return True
 
 
-def _log(plan: PlanRecord, state: PlanState, detail: str) -> None:
+def _log(
+    plan: str,
+    state: PlanState,
+    text: str,
+    level: int = logging.INFO,
+    **fields: object,
+) -> None:
     log_event(
         LogEventCode.PLAN_STATE_CHANGED,
-        f"plan {plan.id}: {state}" + (f": {detail}" if detail else ""),
-        level=_LEVELS.get(state, logging.INFO),
-        plan=plan.id,
-        run=plan.run,
+        f"plan {plan}: {text}",
+        level=level,
+        plan=plan,
         state=state,
+        **fields,
     )

@@ -172,6 +172,16 @@ class PlanStore(Protocol):
     ) -> tuple[PlanRecord, ...]:
         """Return the plans in one of *states*, the oldest first."""
 
+    def declining_commands(self, after: int) -> Mapping[int, OperatorAction]:
+        """Return the commands that rejected or cancelled plans, the oldest first.
+
+        Args:
+            after: Number of the last command that is left out; 0 for all.
+
+        Returns:
+            The commands by number; the numbers increase.
+        """
+
     def change(self, name: str, change: PlanChange) -> bool:
         """Change the state of the plan *name*, in one transaction with the audit.
 
