@@ -22,7 +22,7 @@ from opendrs.cli.platform_store import (
     operator_action,
 )
 from opendrs.cli.schedule_status import schedule_status
-from opendrs.cli.sources import load_settings
+from opendrs.cli.sources import load_settings, load_store_settings
 from opendrs.config.controller_settings import Mode
 from opendrs.config.settings import Settings
 from opendrs.controller import SystemClock
@@ -126,7 +126,7 @@ def pause(  # noqa: PLR0913 - one parameter for each option
 
     Exit status: 0 done, 2 invalid input, 3 the database cannot be used.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
-    settings, clock = load_settings(config), SystemClock()
+    settings, clock = load_store_settings(config, platform), SystemClock()
     end = _end(clock.now(), duration, until)
     values = {"until": end.isoformat(), "because": because}
     action = operator_action(clock, "pause", values)
@@ -151,7 +151,7 @@ def resume(*, platform: str, config: Path | None, output_format: str) -> int:
 
     Exit status: 0 done, 2 invalid input, 3 the database cannot be used.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
-    settings = load_settings(config)
+    settings = load_store_settings(config, platform)
     with open_operator_store(platform, settings) as store:
         store.change(operator_action(SystemClock(), "resume", {}), {PAUSE_KEY: None})
     _show(platform, settings, output_format)

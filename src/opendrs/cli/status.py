@@ -15,7 +15,7 @@ from opendrs.cli.formatting import describe_action, format_duration
 from opendrs.cli.options import JSON, config_option, format_option
 from opendrs.cli.platform_store import open_to_read
 from opendrs.cli.schedule_status import EntryStatus, by_next_due, schedule_status
-from opendrs.cli.sources import load_settings
+from opendrs.cli.sources import load_store_settings
 from opendrs.controller import SystemClock
 from opendrs.controller.drained_nodes import drained_nodes
 from opendrs.controller.modes import (
@@ -134,7 +134,7 @@ def command(*, platform: str, config: Path | None, output_format: str) -> int:
     three intervals ago (or earlier, if steps are in progress now); 1 otherwise; 2
     invalid input; 3 the database cannot be read.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
-    settings = load_settings(config)
+    settings = load_store_settings(config, platform)
     controller, now = settings.controller, SystemClock().now()
     with open_to_read(platform, settings) as store:
         entries = store.load_all(OPERATOR_ENTRIES)

@@ -25,7 +25,6 @@ from opendrs.controller.modes import (
 )
 from opendrs.controller.plan_records import (
     are_same,
-    first_failure,
     interrupted_state,
     joint_steps,
     plan_digest,
@@ -43,7 +42,6 @@ from opendrs.model import (
 from opendrs.policies import DecisionReason
 from opendrs.ports import (
     Clock,
-    Outcome,
     PlanApproval,
     PlanRecord,
     PlanState,
@@ -361,21 +359,10 @@ class PlanApprovals:
     def settle(
         self, plan: PlanRecord, report: ExecutionReport, stop_reason: str
     ) -> None:
-        """Record how the execution of *plan* ended, unless steps are left open."""
-        if any(record.outcome is None for record in report.records):
-            return
-        if report.all_done:
-            self._states.change(plan, PlanState.DONE, report.summary)
-            return
+        """Record how the execution of *plan* ended."""
         if not stop_reason and self._cancellation.stop_requested:
             stop_reason = "the controller was stopped"
-        undone = {Outcome.DONE, Outcome.SKIPPED}
-        is_failed = any(record.outcome not in undone for record in report.records)
-        if stop_reason and not is_failed:
-            detail = f"{stop_reason}; {report.summary}"
-            self._states.change(plan, PlanState.CANCELLED, detail)
-        else:
-            self._states.change(plan, PlanState.FAILED, first_failure(report.records))
+        self._states.settle(plan, report, stop_reason)
 
 
 class _Execution:

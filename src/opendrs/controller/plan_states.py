@@ -5,9 +5,12 @@ from __future__ import annotations
 import logging
 
 from opendrs.controller.events import LogEventCode, log_event
+from opendrs.controller.executor import ExecutionReport
+from opendrs.controller.plan_records import first_failure
 from opendrs.model import decoding, format_count
 from opendrs.ports import (
     Clock,
+    Outcome,
     PlanApproval,
     PlanChange,
     PlanRecord,
@@ -60,6 +63,29 @@ class PlanStates:
             text = f"approved by {approval.user}: {steps}"
             _log(plan.id, PlanState.APPROVED, text, run=plan.run)
         return True
+
+    def settle(
+        self, plan: PlanRecord, report: ExecutionReport, stop_reason: str
+    ) -> None:
+        """Record how the execution of *plan* ended, unless steps are left open.
+
+        Args:
+            plan: The plan.
+            report: The outcomes of its steps.
+            stop_reason: Why no further step could start; empty if all could.
+        """
+        if any(record.outcome is None for record in report.records):
+            return
+        if report.all_done:
+            self.change(plan, PlanState.DONE, report.summary)
+            return
+        undone = {Outcome.DONE, Outcome.SKIPPED}
+        is_failed = any(record.outcome not in undone for record in report.records)
+        if stop_reason and not is_failed:
+            detail = f"{stop_reason}; {report.summary}"
+            self.change(plan, PlanState.CANCELLED, detail)
+        else:
+            self.change(plan, PlanState.FAILED, first_failure(report.records))
 
     def log_declined(self) -> None:
         """Log the plans that operators have rejected or cancelled since the last call.

@@ -120,6 +120,35 @@ def test_pause_ends_by_resume(opendrs: RunOpendrs) -> None:
 
 
 @pytest.mark.parametrize(
+    ("invalid", "status"),
+    [
+        ({"limits": {"max_parallel_migrations": "many"}}, 0),
+        ({"policy": {"name": "balance", "balance": {"threshold": -1}}}, 0),
+        ({"controller": {"mode": "eager"}}, 2),
+        ({"policy": {"name": "other"}}, 2),
+        ({"stor": {"path": "other.sqlite"}}, 2),
+        ({"store": {"path": str(STORE), "retention": "long"}}, 2),
+    ],
+)
+def test_pause_and_status_need_only_what_concerns_the_store(
+    opendrs: RunOpendrs, invalid: dict[str, dict[str, object]], status: int
+) -> None:
+    configured = tomllib.loads(Path("opendrs.toml").read_text())
+    Path("opendrs.toml").write_text(tomli_w.dumps({**configured, **invalid}))
+    (table,) = invalid
+
+    paused = opendrs("pause", "lab", "--for", "2h", "--because", "an upgrade")
+
+    assert paused.status == status
+    assert f"opendrs.toml: {table}" in paused.err
+    assert STORE.exists() == (status == 0)
+    shown = opendrs("status", "lab")
+    assert f"opendrs.toml: {table}" in shown.err
+    assert ("mode observe (paused" in shown.out) == (status == 0)
+    assert opendrs("resume", "lab").status == status
+
+
+@pytest.mark.parametrize(
     "options",
     [
         [],
