@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from opendrs.cli.breaker import api_breaker_text, breaker_text
-from opendrs.cli.console import console, print_json, printable
+from opendrs.cli.console import console, print_indented, print_json, printable
 from opendrs.cli.formatting import describe_action, format_duration
 from opendrs.cli.options import JSON, config_option, format_option
 from opendrs.cli.platform_store import open_to_read
@@ -186,15 +186,16 @@ def _print(status: ControllerStatus) -> None:
     if status.schedule:
         screen.print("schedule:")
     for entry in by_next_due(status.schedule):
-        screen.print(f"  {printable(entry.line)}")
+        print_indented(screen, printable(entry.line))
     screen.print(f"plans: {len(status.plans) or 'none'}")
     for plan in status.plans:
-        screen.print(f"  {printable(_plan_text(plan))}")
+        print_indented(screen, printable(_plan_text(plan)))
     screen.print(f"unfinished steps: {len(status.open_steps) or 'none'}")
     for record in status.open_steps:
-        screen.print(
-            f"  {printable(record.step)}: {describe_action(record.action)}, since "
-            f"{record.intended_at:%Y-%m-%d %H:%M:%S} UTC"
+        print_indented(
+            screen,
+            f"{printable(record.step)}: {describe_action(record.action)}, since "
+            f"{record.intended_at:%Y-%m-%d %H:%M:%S} UTC",
         )
 
 
@@ -205,7 +206,7 @@ def _print_mode(status: ControllerStatus) -> None:
         f"mode {mode.mode} ({printable(mode.detail)}): {MODE_TEXTS[mode.mode]}"
     )
     for exception in status.exceptions:
-        screen.print(f"  {exception}")
+        print_indented(screen, exception)
     if status.breaker is not None:
         screen.print(printable(breaker_text(status.platform, status.breaker)))
     if status.api_breaker is not None:

@@ -151,6 +151,8 @@ def test_node_stays_empty_and_is_refilled(lab: Lab) -> None:
 def test_undrain_leaves_guests_where_they_are(lab: Lab) -> None:
     lab.run("drain", "n1", "--yes")
 
+    shown = lab.document("show")["snapshot"]["nodes"]
+    assert (shown["n1"]["state"], shown["n2"]["state"]) == ("maintenance", "online")
     assert lab.run("undrain", "n1").status == 0
     assert lab.on("n1") == ["backup"]
 

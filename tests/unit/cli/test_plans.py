@@ -192,6 +192,19 @@ def test_list_has_one_line_per_plan_on_a_terminal_of_80_columns() -> None:
     ]
 
 
+def test_wrapped_lines_of_status_stay_indented() -> None:
+    configured = tomllib.loads(Path("opendrs.toml").read_text())
+    configured["controller"] = {"mode": "advise", "automatic_tags": ["batch"]}
+    configured["controller"]["advise_tags"] = ["db"]
+    Path("opendrs.toml").write_text(tomli_w.dumps(configured))
+
+    shown = run_opendrs_in_terminal("status", "lab").lines
+
+    (first,) = (n for n, line in enumerate(shown) if "automatic_tags" in line)
+    assert shown[first].startswith("  steps of guests")
+    assert shown[first + 1].startswith("  ")
+
+
 def test_running_plan_is_cancelled_and_its_running_steps_finish(
     opendrs: RunOpendrs,
 ) -> None:
