@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,10 +98,9 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
     kept = {name: load for name, load in loads.items() if name not in drained}
     cpu = [load.cpu for load in kept.values()]
     memory = [load.memory for load in kept.values()]
+    mean = [load.mean for load in kept.values()]
     variations = [imbalance(each, ImbalanceMetric.CV) for each in (cpu, memory)]
-    used_nodes = len(
-        {g.node for g in snapshot.guests.values() if g.is_active} & {*kept}
-    )
+    used_nodes = _used_nodes(snapshot, kept)
     violated = count_strict(violations(snapshot))
     overfull = _overfull(snapshot, limits, loads, fill)
     waiting, short = thresholds.cores_above(loads), thresholds.bytes_above(loads) / GIB
@@ -115,7 +114,7 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
         used_nodes=used_nodes,
         thresholds=thresholds,
         figures={
-            "imbalance": imbalance([x.mean for x in kept.values()], ImbalanceMetric.CV),
+            "imbalance": imbalance(mean, ImbalanceMetric.CV),
             "cpu_imbalance": variations[0],
             "memory_imbalance": variations[1],
             "highest_cpu": max(cpu, default=0.0),
@@ -127,6 +126,12 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
             "used_nodes": float(used_nodes),
         },
     )
+
+
+def _used_nodes(snapshot: Snapshot, nodes: Collection[NodeId]) -> int:
+    """Return the number of *nodes* with guests."""
+    used = {guest.node for guest in snapshot.guests.values() if guest.is_active}
+    return len(used & set(nodes))
 
 
 def _deviation(loads: Sequence[NodeLoad], weights: tuple[float, float]) -> float:
