@@ -24,6 +24,7 @@ ROUNDING = 1e-9  # differences below this are rounding
 IMBALANCE = "imbalance (RMS deviation from the balanced load)"
 """Label of `ClusterMetrics.imbalance`; other policies use the CV of the mean load."""
 EQUAL_WEIGHTS = (1.0, 1.0)
+_VARIATIONS = "imbalance", "cpu_imbalance", "memory_imbalance"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +100,7 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
     cpu = [load.cpu for load in kept.values()]
     memory = [load.memory for load in kept.values()]
     mean = [load.mean for load in kept.values()]
-    variations = [imbalance(each, ImbalanceMetric.CV) for each in (cpu, memory)]
+    cvs = [imbalance(each, ImbalanceMetric.CV) for each in (mean, cpu, memory)]
     used_nodes = _used_nodes(snapshot, kept)
     violated = count_strict(violations(snapshot))
     overfull = _overfull(snapshot, limits, loads, fill)
@@ -114,9 +115,7 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
         used_nodes=used_nodes,
         thresholds=thresholds,
         figures={
-            "imbalance": imbalance(mean, ImbalanceMetric.CV),
-            "cpu_imbalance": variations[0],
-            "memory_imbalance": variations[1],
+            **dict(zip(_VARIATIONS, cvs, strict=True)),
             "highest_cpu": max(cpu, default=0.0),
             "highest_memory": max(memory, default=0.0),
             "broken_rules": float(violated.rules),
