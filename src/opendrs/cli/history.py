@@ -24,7 +24,8 @@ from opendrs.cli.platform_store import open_to_read
 from opendrs.cli.sources import load_settings
 from opendrs.controller import SystemClock
 from opendrs.model import TIME, QuantityError, format_count
-from opendrs.store import History, HistoryFilter
+from opendrs.ports import HistoryFilter
+from opendrs.store import History
 
 DEFAULT_LIMIT = 20
 CYCLES, PLANS, MOVES = "cycles", "plans", "moves"

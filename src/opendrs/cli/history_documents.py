@@ -7,8 +7,8 @@ from typing import Any
 
 from opendrs.controller.serialization import action_document
 from opendrs.model import time_as_text
-from opendrs.ports import StepRecord
-from opendrs.store import CycleSummary, History
+from opendrs.ports import CycleSummary, StepRecord
+from opendrs.store import History
 
 Entry = dict[str, Any]
 

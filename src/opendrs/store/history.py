@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, or_, select
 
 from opendrs.model import decoding, require_type
-from opendrs.ports import CycleRecord, StepRecord
+from opendrs.ports import CycleRecord, CycleSummary, HistoryFilter, StepRecord
 from opendrs.store.cycle_records import DECISION, NODES, OTHER, CycleReader
 from opendrs.store.database import DatabaseStore, step_from_row
 from opendrs.store.tables import CYCLE_PARTS, CYCLES, STEPS, time_from_column
@@ -20,53 +19,6 @@ from opendrs.store.tables import CYCLE_PARTS, CYCLES, STEPS, time_from_column
 MAX_SEARCHED = 5_000  # plans in which a guest or node is searched
 _NO_DECISION = zlib.compress(b"{}")
 _BLOCK = 200  # cycles read at once
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryFilter:
-    """Selection of entries of the history; None for no restriction.
-
-    Attributes:
-        since: Earliest time.
-        until: Latest time.
-        guest: Only moves of this guest.
-        node: Only moves from or to this node, or its power actions.
-    """
-
-    since: datetime | None = None
-    until: datetime | None = None
-    guest: str | None = None
-    node: str | None = None
-
-    @property
-    def names_subject(self) -> bool:
-        """Return True if only some guest or node is selected."""
-        return self.guest is not None or self.node is not None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CycleSummary:
-    """A cycle without its inputs.
-
-    Attributes:
-        id: Number of the cycle, which increases.
-        run: Name of the execution of its plan.
-        decided_at: Time of the decision.
-        policy: Name of the policy.
-        reason: Code of the reason.
-        detail: The reason as a sentence.
-        steps: Number of steps of its plan.
-        inputs: State of its inputs: `recent`, `kept` or `dropped`.
-    """
-
-    id: int
-    run: str
-    decided_at: datetime
-    policy: str
-    reason: str
-    detail: str
-    steps: int
-    inputs: str
 
 
 class History:
