@@ -17,27 +17,28 @@ from opendrs.controller.operator_commands import (
 )
 from opendrs.errors import ConfigurationError, DiagnosticCode, ModelError, StoreError
 
+_CODES: Mapping[type[Exception], ApiProblem] = {
+    UnknownPlanError: ApiProblem.NOT_FOUND,
+    PlanChangedError: ApiProblem.PLAN_CHANGED,
+    PlanConflictError: ApiProblem.STATE_CONFLICT,
+    ModelError: ApiProblem.NOT_FOUND,
+}
+
 
 def problem_of(error: Exception) -> ProblemError:
     """Return *error* of a command as a problem."""
     if isinstance(error, ProblemError):
         return error
-    if isinstance(error, UnknownPlanError):
-        return ProblemError(ApiProblem.NOT_FOUND, str(error))
-    if isinstance(error, PlanChangedError):
-        return ProblemError(ApiProblem.PLAN_CHANGED, str(error))
-    if isinstance(error, PlanConflictError):
-        return ProblemError(ApiProblem.STATE_CONFLICT, str(error))
-    if isinstance(error, ModelError):
-        return ProblemError(ApiProblem.NOT_FOUND, str(error))
-    if isinstance(error, ConfigurationError):
-        is_conflict = DiagnosticCode.INCONSISTENT in error.codes
-        code = ApiProblem.STATE_CONFLICT if is_conflict else ApiProblem.OUT_OF_RANGE
-        return ProblemError(code, str(error).removeprefix("--step "))
-    assert isinstance(error, StoreError)  # noqa: S101 - those that are caught
-    return ProblemError(
-        ApiProblem.STORE_UNAVAILABLE, str(error), headers={"Retry-After": "1"}
-    )
+    if isinstance(error, StoreError):
+        code, wait = ApiProblem.STORE_UNAVAILABLE, {"Retry-After": "1"}
+        return ProblemError(code, str(error), headers=wait)
+    for kind, code in _CODES.items():
+        if isinstance(error, kind):
+            return ProblemError(code, str(error))
+    assert isinstance(error, ConfigurationError)  # noqa: S101 - those that are caught
+    is_conflict = DiagnosticCode.INCONSISTENT in error.codes
+    code = ApiProblem.STATE_CONFLICT if is_conflict else ApiProblem.OUT_OF_RANGE
+    return ProblemError(code, str(error).removeprefix("--step "))
 
 
 @contextmanager

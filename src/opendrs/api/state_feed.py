@@ -186,13 +186,13 @@ class StateFeed:
                 self._changed = asyncio.Event()
             await asyncio.sleep(POLL_INTERVAL)
 
-    async def wait(self, number: int, timeout: float) -> bool:
+    async def wait(self, number: int, seconds: float) -> bool:
         """Wait for messages after *number*; return False if there are none in time."""
         changed = self._changed
         if self._last_number() > number:
             return True
         try:
-            await asyncio.wait_for(changed.wait(), timeout)
+            await asyncio.wait_for(changed.wait(), seconds)
         except TimeoutError:
             return False
         return True

@@ -250,14 +250,13 @@ def chosen_steps(plan: PlanRecord, chosen: Sequence[str]) -> tuple[StepId, ...]:
     )
 
 
-def approve(  # noqa: PLR0913 - who approves what
+def approve(
     plans: PlanStore,
     clock: Clock,
     actor: Actor,
     plan: PlanRecord,
     *,
     chosen: Sequence[str] = (),
-    digest: str | None = None,
 ) -> PlanRecord:
     """Approve *plan*, or the *chosen* steps with their prerequisites.
 
@@ -267,19 +266,15 @@ def approve(  # noqa: PLR0913 - who approves what
         actor: Who approves.
         plan: The plan, as it was read.
         chosen: Ids of steps; empty for all.
-        digest: Digest of the plan that was shown; None if *plan* was.
 
     Returns:
         The plan after the approval.
 
     Raises:
-        PlanChangedError: *digest* is that of another plan.
         PlanConflictError: The state does not allow it, or the plan has expired.
         ConfigurationError: The plan has no such step.
         StoreError: The store cannot be written.
     """
-    if digest is not None and digest != plan.digest:
-        raise PlanChangedError(f"plan {plan.id}: not the plan that was shown")
     steps = chosen_steps(plan, chosen)
     arguments = {"plan": plan.id, "steps": list(steps), "digest": plan.digest}
     action = actor.action(clock, "approve", arguments)

@@ -39,23 +39,14 @@ Digest = Annotated[
 def routes(context: ApiContext) -> APIRouter:
     """Return the routes of the plans."""
     router = APIRouter(prefix="/plans", tags=["plans"])
+    _add_reads(router, context)
+    _add_approval(router, context)
+    _add_ends(router, context)
+    return router
+
+
+def _add_reads(router: APIRouter, context: ApiContext) -> None:
     plans = context.stores.plans
-
-    def shown(plan: PlanRecord) -> Response:
-        headers = {"ETag": f'"{plan.digest}"', "Cache-Control": "no-cache"}
-        return JSONResponse(plan_view(plan, context.stores.history), headers=headers)
-
-    def find(name: str) -> PlanRecord:
-        return commands.find_plan(plans, context.platform, name)
-
-    def change(
-        principal: Principal,
-        command: str,
-        name: str,
-        run: Callable[[PlanRecord], PlanRecord],
-    ) -> Response:
-        with perform(context, principal, command, {"plan": name}):
-            return shown(run(find(name)))
 
     @router.get("", response_model=PlanList, summary="List plans")
     def list_plans(
@@ -79,14 +70,16 @@ def routes(context: ApiContext) -> APIRouter:
     @router.get(
         "/{id}",
         response_model=PlanDocument,
-        responses=described(304, 404),
+        responses=described(404),
         summary="Get a plan with its steps",
     )
     def get_plan(id: PlanId, principal: Principal = viewer) -> Response:  # noqa: A002 - as in the path
         """Get a plan, with the reasons, outcomes and estimates of its steps."""
         del principal
-        return shown(find(id))
+        return _shown(context, commands.find_plan(plans, context.platform, id))
 
+
+def _add_approval(router: APIRouter, context: ApiContext) -> None:
     @router.put(
         "/{id}/approval",
         response_model=PlanDocument,
@@ -104,10 +97,11 @@ def routes(context: ApiContext) -> APIRouter:
         `If-Match` has the ETag of the plan that was shown. An approval of the same
         steps again has no effect.
         """
-        require_digest(if_match)
-        run = partial(_approve, context, principal, body, if_match or "")
-        return change(principal, "approve", id, run)
+        run = partial(_approve, context, principal, body, if_match)
+        return _decide(context, principal, "approve", id, run)
 
+
+def _add_ends(router: APIRouter, context: ApiContext) -> None:
     @router.put(
         "/{id}/rejection",
         response_model=PlanDocument,
@@ -119,16 +113,9 @@ def routes(context: ApiContext) -> APIRouter:
         body: RejectionRequest,
         principal: Principal = operator,
     ) -> Response:
-        """Reject a proposed plan."""
-
-        def run(plan: PlanRecord) -> PlanRecord:
-            if plan.state is PlanState.REJECTED:
-                return plan
-            return commands.reject(
-                plans, context.clock, principal.actor, plan, body.because
-            )
-
-        return change(principal, "reject", id, run)
+        """Reject a proposed plan. The same steps are not proposed again for a time."""
+        run = partial(_reject, context, principal, body.because)
+        return _decide(context, principal, "reject", id, run)
 
     @router.put(
         "/{id}/cancellation",
@@ -142,48 +129,54 @@ def routes(context: ApiContext) -> APIRouter:
         principal: Principal = operator,
     ) -> Response:
         """Cancel an approved or running plan. Steps that run finish."""
-
-        def run(plan: PlanRecord) -> PlanRecord:
-            if plan.state is PlanState.CANCELLED:
-                return plan
-            return commands.cancel(
-                plans, context.clock, principal.actor, plan, body.because
-            )
-
-        return change(principal, "cancel", id, run)
-
-    return router
+        run = partial(_cancel, context, principal, body.because)
+        return _decide(context, principal, "cancel", id, run)
 
 
-def require_digest(if_match: str | None) -> None:
-    """Check that a request names the plan that was shown.
+def _shown(context: ApiContext, plan: PlanRecord) -> Response:
+    """Return *plan* with its steps; the ETag is its digest."""
+    headers = {"ETag": f'"{plan.digest}"', "Cache-Control": "no-cache"}
+    return JSONResponse(plan_view(plan, context.stores.history), headers=headers)
 
-    Raises:
-        ProblemError: The header `If-Match` is missing.
-    """
-    if if_match is None:
-        raise ProblemError(
-            ApiProblem.PRECONDITION_REQUIRED,
-            "If-Match: expected the ETag of the plan that was shown",
-        )
+
+def _decide(
+    context: ApiContext,
+    principal: Principal,
+    command: str,
+    name: str,
+    run: Callable[[PlanRecord], PlanRecord],
+) -> Response:
+    """Return the plan *name* after the decision that *run* records."""
+    with perform(context, principal, command, {"plan": name}):
+        plan = commands.find_plan(context.stores.plans, context.platform, name)
+        return _shown(context, run(plan))
 
 
 def _approve(
     context: ApiContext,
     principal: Principal,
     body: ApprovalRequest,
-    if_match: str,
+    if_match: str | None,
     plan: PlanRecord,
 ) -> PlanRecord:
-    """Return the plan after its approval, which an earlier one may have been."""
+    """Return the plan after its approval, which an earlier one may have been.
+
+    Raises:
+        ProblemError: The header `If-Match` is missing.
+        PlanChangedError: It names another plan.
+    """
+    if if_match is None:
+        raise ProblemError(
+            ApiProblem.PRECONDITION_REQUIRED,
+            "If-Match: expected the ETag of the plan that was shown",
+        )
     if if_match.strip() == "*" or not matches(if_match, plan.digest, weak=False):
         raise PlanChangedError(f"plan {plan.id}: not the plan that was shown")
     steps = commands.chosen_steps(plan, body.steps or ())
     approval = plan.approval
     if (
         approval is not None
-        and approval.steps == steps
-        and approval.digest == plan.digest
+        and (approval.steps, approval.digest) == (steps, plan.digest)
         and plan.state in (PlanState.APPROVED, PlanState.RUNNING, PlanState.DONE)
     ):
         return plan
@@ -193,5 +186,24 @@ def _approve(
         principal.actor,
         plan,
         chosen=body.steps or (),
-        digest=plan.digest,
     )
+
+
+def _reject(
+    context: ApiContext, principal: Principal, because: str, plan: PlanRecord
+) -> PlanRecord:
+    """Return the plan after its rejection, which an earlier one may have been."""
+    if plan.state is PlanState.REJECTED:
+        return plan
+    plans, clock = context.stores.plans, context.clock
+    return commands.reject(plans, clock, principal.actor, plan, because)
+
+
+def _cancel(
+    context: ApiContext, principal: Principal, because: str, plan: PlanRecord
+) -> PlanRecord:
+    """Return the plan after its cancellation, which an earlier one may have been."""
+    if plan.state is PlanState.CANCELLED:
+        return plan
+    plans, clock = context.stores.plans, context.clock
+    return commands.cancel(plans, clock, principal.actor, plan, because)
