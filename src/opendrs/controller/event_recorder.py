@@ -7,9 +7,11 @@ polled, and so never inside another transaction.
 from __future__ import annotations
 
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable
 from itertools import islice
+from typing import Self
 
 from opendrs.controller.cycle import CycleResult
 from opendrs.controller.events import LOGGER, LogEventCode, MaskFilter
@@ -43,14 +45,19 @@ class EventRecorder(NullControllerObserver):
         self._waiting: deque[EventRecord] = deque()
         self._dropped = 0
         self._retry_at = float("-inf")
+        self._lock = threading.Lock()
         self._handler = _CollectingHandler(self)
+        self._former_level = logging.NOTSET
 
-    def __enter__(self) -> EventRecorder:
+    def __enter__(self) -> Self:
+        self._former_level = LOGGER.level
+        LOGGER.setLevel(min(LOGGER.getEffectiveLevel(), logging.INFO))
         LOGGER.addHandler(self._handler)
         return self
 
     def __exit__(self, *error: object) -> None:
         LOGGER.removeHandler(self._handler)
+        LOGGER.setLevel(self._former_level)
 
     def lease_acquired(self, store: Store) -> None:
         """Keep the event log of the store."""
@@ -76,9 +83,6 @@ class EventRecorder(NullControllerObserver):
 
     def collect(self, record: logging.LogRecord) -> None:
         """Keep the event of *record* until it can be recorded; of any thread."""
-        if len(self._waiting) >= MAX_WAITING:
-            self._waiting.popleft()
-            self._dropped += 1
         event = EventRecord(
             at=self._clock.now(),
             level=record.levelname.lower(),
@@ -86,7 +90,11 @@ class EventRecorder(NullControllerObserver):
             message=record.getMessage(),
             facts=plain(getattr(record, "about", {})),
         )
-        self._waiting.append(event)
+        with self._lock:
+            if len(self._waiting) >= MAX_WAITING:
+                self._waiting.popleft()
+                self._dropped += 1
+            self._waiting.append(event)
 
     def flush(self) -> None:
         """Record the events that wait, unless the store failed a moment ago."""
@@ -94,15 +102,17 @@ class EventRecorder(NullControllerObserver):
         if self._log is None or now < self._retry_at:
             return
         while self._waiting or self._dropped:
-            events = list(islice(self._waiting, BATCH))
-            dropped = self._dropped
+            with self._lock:
+                events = list(islice(self._waiting, BATCH))
+                dropped = self._dropped
             try:
                 self._log.add([*self._lost(dropped), *events])
             except StoreError:
                 self._retry_at = now + RETRY_TIME
                 return
-            self._dropped -= dropped
-            self._remove(events)
+            with self._lock:
+                self._dropped -= dropped
+                self._remove(events)
 
     def _remove(self, recorded: list[EventRecord]) -> None:
         """Remove *recorded*, of which another thread may have dropped some."""
