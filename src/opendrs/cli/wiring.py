@@ -282,12 +282,16 @@ class ControllerFactory:
             policy=policy_names(self._settings),
         )
         in_memory = not self._source.is_persistent
-        change = "[controller] mode" if in_memory else f"opendrs mode {name} MODE"
+        change = (
+            "to change it, set mode in [controller] of the configuration file"
+            if in_memory
+            else f"change it with: opendrs mode {name} MODE"
+        )
         log_event(
             LogEventCode.CONTROLLER_STARTED,
             f"{name}: controller started: {describe_cycles(self._settings)}; "
             f"mode {mode.mode} ({mode.detail}): {MODE_TEXTS[mode.mode]}; "
-            f"change it with {change}",
+            f"{change}",
             platform=name,
             interval=settings.interval,
             policy=policy_names(self._settings),

@@ -238,8 +238,8 @@ def test_large_bodies_are_rejected(api: OperatorApi) -> None:
                 413,
                 "body-too-large",
             )
-    with api.client(None, **{"Sec-Fetch-Site": "none"}) as stranger:
-        sign_in = stranger.put("session", content=b"x" * 5000)
+    with api.client(None, **{"Sec-Fetch-Site": "none"}) as client:
+        sign_in = client.put("session", content=b"x" * 5000)
         assert sign_in.status_code == 413
 
 
