@@ -16,7 +16,7 @@ import tomli_w
 from integration.libvirt_lab import eventually
 from support.network import free_port
 
-TIMEOUT = 60.0  # seconds on a busy machine
+TIMEOUT = 20.0  # seconds on an idle machine
 
 
 class DemoProcess:

@@ -368,15 +368,20 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def cancel_on_signals(cancellation: CancellationToken) -> Iterator[None]:
+def cancel_on_signals(
+    cancellation: CancellationToken, *, aborts: bool = False
+) -> Iterator[None]:
     """Cancel *cancellation* on Ctrl-C and SIGTERM in a `with` block.
 
-    So does SIGHUP, the end of the terminal, unless it is ignored as with nohup.
+    So does SIGHUP, the end of the terminal, unless it is ignored as with nohup. With
+    *aborts*, the first signal aborts running steps, too.
     """
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         del number, frame
         cancellation.cancel()
+        if aborts:
+            cancellation.cancel()
 
     before = {
         number: signal.signal(number, on_signal)

@@ -47,7 +47,7 @@ def _add_state(router: APIRouter, context: ApiContext) -> None:
         del principal
         state = context.states.current()
         headers = {
-            "ETag": f'"{state.etag}"',
+            "ETag": f'W/"{state.etag}"',
             "Vary": "Accept-Encoding",
             "Cache-Control": "no-cache",
         }
