@@ -22,7 +22,6 @@ from opendrs.config.diagnostics import Severity
 from opendrs.config.proxlb import ImportStatus
 from opendrs.controller.events import LogEventCode
 from opendrs.controller.modes import ModeSource
-from opendrs.controller.views import ExceptionCode, InactionReason
 from opendrs.errors import FailureCode
 from opendrs.guard import RejectionReason
 from opendrs.model import LoadState
@@ -139,16 +138,6 @@ CATALOGS = (
         LogEventCode,
         "`event` of a log line of `opendrs run` and `opendrs agent` with "
         "`--format json`.",
-    ),
-    Catalog(
-        "Exceptions",
-        ExceptionCode,
-        "`code` of an exception of a cluster or its controller: the API.",
-    ),
-    Catalog(
-        "Reasons of inaction",
-        InactionReason,
-        "`reason` why nothing is done next, beside the decision reasons: the API.",
     ),
     Catalog(
         "API problems", ProblemCode, "`code` of a response of the API that is not 2xx."

@@ -1,6 +1,9 @@
 """Protocols of the platform, the clock, the store and the request store."""
 
 from opendrs.ports.clock import Clock as Clock
+from opendrs.ports.history import CycleSummary as CycleSummary
+from opendrs.ports.history import HistoryFilter as HistoryFilter
+from opendrs.ports.history import HistoryReader as HistoryReader
 from opendrs.ports.plan_store import INITIAL_STATES as INITIAL_STATES
 from opendrs.ports.plan_store import PLAN_TRANSITIONS as PLAN_TRANSITIONS
 from opendrs.ports.plan_store import PlanApproval as PlanApproval

@@ -7,8 +7,7 @@ from typing import Any
 
 from opendrs.controller.serialization import action_document
 from opendrs.model import time_as_text
-from opendrs.ports import StepRecord
-from opendrs.store import CycleSummary, History
+from opendrs.ports import CycleSummary, HistoryReader, StepRecord
 
 Entry = dict[str, Any]
 
@@ -26,7 +25,7 @@ def cycle_entry(cycle: CycleSummary) -> Entry:
     }
 
 
-def plan_entry(history: History, cycle: CycleSummary) -> Entry:
+def plan_entry(history: HistoryReader, cycle: CycleSummary) -> Entry:
     """Return a cycle with its schedule, the steps of its plan and their outcomes.
 
     Raises:
@@ -52,7 +51,7 @@ def _outcome(record: StepRecord | None) -> Entry:
     return {"outcome": outcome, "outcome_detail": record.detail}
 
 
-def move_entry(history: History, record: StepRecord) -> Entry:
+def move_entry(history: HistoryReader, record: StepRecord) -> Entry:
     """Return a started step: its predicted and its real duration, and the loads.
 
     The loads are those of the cycle that decided it, and of the first cycle after it;
@@ -88,7 +87,7 @@ def move_entry(history: History, record: StepRecord) -> Entry:
     }
 
 
-def _loads(history: History, cycle: CycleSummary | None, action: Entry) -> Entry:
+def _loads(history: HistoryReader, cycle: CycleSummary | None, action: Entry) -> Entry:
     """Return the loads of the source and the target in *cycle*."""
     nodes = {} if cycle is None else history.nodes(cycle)
     return {end: _load(nodes.get(action[end])) for end in ("source", "target")}
