@@ -6,7 +6,6 @@ from opendrs.store.database import Access as Access
 from opendrs.store.database import DatabaseStore as DatabaseStore
 from opendrs.store.history import History as History
 from opendrs.store.lease import Lease as Lease
-from opendrs.store.lease import LeaseHolder as LeaseHolder
 from opendrs.store.memory import MemoryStore as MemoryStore
 from opendrs.store.operator import OPERATOR_PREFIX as OPERATOR_PREFIX
 from opendrs.store.operator import OperatorStore as OperatorStore
