@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from opendrs.api.access_control import AccessControl
+from opendrs.api.recorded_clusters import RecordedClusters
 from opendrs.api.state_feed import StateFeed
 from opendrs.config.settings import Settings
 from opendrs.ports import (
@@ -57,6 +58,7 @@ class ApiContext:
         stores: The store.
         states: The state of the platform, and the messages about its changes.
         access: Tokens and sessions.
+        clusters: Clusters of recorded cycles.
     """
 
     platform: str
@@ -66,3 +68,4 @@ class ApiContext:
     stores: ApiStores
     states: StateFeed
     access: AccessControl
+    clusters: RecordedClusters = field(default_factory=RecordedClusters)

@@ -19,7 +19,15 @@ from opendrs.api.context import ApiContext
 from opendrs.api.operator_requests import problem_of
 from opendrs.api.problems import ProblemError, problem_response
 from opendrs.api.responses import described
-from opendrs.api.routes import access, operator, plans, state
+from opendrs.api.routes import (
+    access,
+    cluster,
+    explanations,
+    history,
+    operator,
+    plans,
+    state,
+)
 from opendrs.api.schema.access import HealthDocument
 from opendrs.api.schema.common import ApiProblem, FieldError
 from opendrs.controller.events import LogEventCode, log_event
@@ -76,7 +84,7 @@ def create_web_app(context: ApiContext) -> FastAPI:
 
 
 def _routers(context: ApiContext) -> Sequence[APIRouter]:
-    subjects = (state, plans, operator, access)
+    subjects = (state, plans, operator, cluster, explanations, history, access)
     return [subject.routes(context) for subject in subjects]
 
 

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from opendrs.controller.serialization import action_document
-from opendrs.model import time_as_text
-from opendrs.ports import CycleSummary, HistoryReader, StepRecord
+from opendrs.controller.views.cluster_columns import cluster_columns
+from opendrs.controller.views.figures import reading_record
+from opendrs.model import NodeState, time_as_text
+from opendrs.ports import CycleRecord, CycleSummary, HistoryReader, StepRecord
 
 Entry = dict[str, Any]
 
@@ -42,6 +44,38 @@ def plan_entry(history: HistoryReader, cycle: CycleSummary) -> Entry:
     schedule = decision.get("schedule")
     entry = cycle_entry(cycle)
     return {**entry, "schedule": schedule, "metrics": metrics, "steps": steps}
+
+
+def recorded_cluster(
+    history: HistoryReader, cycle: CycleSummary, record: CycleRecord
+) -> Entry:
+    """Return the cluster that *cycle* evaluated as columns, and its decision.
+
+    Raises:
+        StoreError: The store cannot be read, or the record is damaged.
+    """
+    entry = plan_entry(history, cycle)
+    columns = cluster_columns(record.document)
+    with reading_record(cycle.run):
+        document: Mapping[str, Any] = record.document
+        decision = document["decision"]
+        states = columns.nodes["state"]
+        return {
+            "cycle": cycle_entry(cycle),
+            "observed_at": columns.observed_at,
+            "schedule": entry["schedule"],
+            "before": decision["before"],
+            "after": decision["after"],
+            "violations": decision.get("violations", {}).get("before", []),
+            "notes": decision["notes"],
+            "steps": entry["steps"],
+            "nodes": {
+                **columns.nodes,
+                "role": columns.roles(decision["steps"]),
+                "drained": [each == NodeState.MAINTENANCE.value for each in states],
+            },
+            "guests": columns.guests,
+        }
 
 
 def _outcome(record: StepRecord | None) -> Entry:
