@@ -22,6 +22,8 @@ from opendrs.config.diagnostics import Severity
 from opendrs.config.proxlb import ImportStatus
 from opendrs.controller.events import LogEventCode
 from opendrs.controller.modes import ModeSource
+from opendrs.controller.views.reasons import NodeReason
+from opendrs.controller.views.rule_states import RuleState
 from opendrs.errors import FailureCode
 from opendrs.guard import RejectionReason
 from opendrs.model import LoadState
@@ -65,6 +67,16 @@ CATALOGS = (
         "Skip reasons",
         SkipReason,
         "Reason why a policy does not consider a guest for a migration.",
+    ),
+    Catalog(
+        "Node reasons",
+        NodeReason,
+        "Reason why a node receives no guests: `/reasons` of the API.",
+    ),
+    Catalog(
+        "Rule states",
+        RuleState,
+        "`state` of a placement rule: `/rules` of the API.",
     ),
     Catalog(
         "Rejection reasons",
