@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from textwrap import dedent
 
+from opendrs.api.jobs import JobProblem, JobState
 from opendrs.arrays.move_groups import SkipReason
 from opendrs.config import DiagnosticCode
 from opendrs.config.api_schema import ProblemCode
@@ -150,6 +151,10 @@ CATALOGS = (
         LogEventCode,
         "`event` of a log line of `opendrs run` and `opendrs agent` with "
         "`--format json`.",
+    ),
+    Catalog("Job states", JobState, "`state` of a job of the HTTP API."),
+    Catalog(
+        "Job problems", JobProblem, "`problem` of a job of the HTTP API without result."
     ),
     Catalog(
         "API problems", ProblemCode, "`code` of a response of the API that is not 2xx."
