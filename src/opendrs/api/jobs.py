@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from opendrs.api.job_process import JobFunction, JobProcess, JobAnswer
+from opendrs.api.job_process import JobAnswer, JobFunction, JobProcess
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.ports import Clock
 

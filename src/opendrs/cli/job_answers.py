@@ -48,46 +48,36 @@ Question = Mapping[str, Any]
 Answer = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class JobAnswers:
-    """Function that answers the questions of jobs about one platform.
+def answer_question(
+    platform: str, config: Path | None, kind: str, question: Question
+) -> Any:  # noqa: ANN401 - plain values
+    """Return the answer to a question as plain values.
 
-    Attributes:
+    Args:
         platform: Name of the platform.
         config: The configuration file; None without one.
+        kind: Kind of the question.
+        question: The fields of the request of this kind, without `kind`.
+
+    Raises:
+        ConfigurationError: The question names something that does not exist.
+        ModelError: The question cannot be answered for this cluster.
+        StoreError: The store cannot be read.
     """
-
-    platform: str
-    config: Path | None
-
-    def __call__(self, kind: str, question: Question) -> Any:  # noqa: ANN401 - plain values
-        """Return the answer as plain values.
-
-        Args:
-            kind: Kind of the question.
-            question: The fields of the request of this kind, without `kind`.
-
-        Raises:
-            ConfigurationError: The question names something that does not exist.
-            ModelError: The question cannot be answered for this cluster.
-            StoreError: The store cannot be read.
-        """
-        settings = NO_SETTINGS
-        if self.config is not None:
-            settings = read_settings(self.config, PLATFORMS)
-        if kind == "backtest":
-            return plain(backtest(self.platform, settings, question))
-        answers = {
-            "what-if": what_if,
-            "place": place,
-            "drain-preview": preview,
-            "replay": replay_with_policy,
-            "drill": drill,
-        }
-        with open_to_read(self.platform, settings) as store:
-            record = _record(History(store), question["run"])
-            cluster = _Recorded(settings, store, record)
-            return plain(answers[kind](cluster, question))
+    settings = NO_SETTINGS if config is None else read_settings(config, PLATFORMS)
+    if kind == "backtest":
+        return plain(backtest(platform, settings, question))
+    answers = {
+        "what-if": what_if,
+        "place": place,
+        "drain-preview": preview,
+        "replay": replay_with_policy,
+        "drill": drill,
+    }
+    with open_to_read(platform, settings) as store:
+        record = _record(History(store), question["run"])
+        cluster = _Recorded(settings, store, record)
+        return plain(answers[kind](cluster, question))
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,8 @@ from opendrs.controller.drained_nodes import DrainedNode
 from opendrs.model import AntiAffinity, NodeId, Pin
 from opendrs.store import Access, SqliteStore
 from support.advised_controller import LOPSIDED, AdvisedController
+from support.api_client import api_client, api_context
 from support.builders import NOON, guest_ids
-from support.operator_api import api_client, api_context
 
 CLUSTER = replace(
     LOPSIDED,

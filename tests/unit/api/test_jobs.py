@@ -21,15 +21,15 @@ from opendrs.api.jobs import (
     JobQueueFullError,
     JobState,
 )
-from opendrs.cli.job_answers import JobAnswers
+from opendrs.cli.web_context import JobAnswers
 from opendrs.config.controller_settings import Mode
 from opendrs.controller import SystemClock
 from opendrs.simulation import SimulatedClock
 from opendrs.store import Access, SqliteStore
 from support.advised_controller import AdvisedController
+from support.api_client import api_client, api_context
 from support.builders import NOON
 from support.job_function import ExampleAnswers
-from support.operator_api import api_client, api_context
 
 DEADLINE = 60.0  # real seconds until a job must have ended
 
