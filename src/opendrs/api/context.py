@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from opendrs.api.access_control import AccessControl
+from opendrs.api.jobs import JobQueue
+from opendrs.api.recorded_clusters import RecordedClusters
 from opendrs.api.state_feed import StateFeed
 from opendrs.config.settings import Settings
 from opendrs.ports import (
@@ -57,6 +59,8 @@ class ApiContext:
         stores: The store.
         states: The state of the platform, and the messages about its changes.
         access: Tokens and sessions.
+        clusters: Clusters of recorded cycles.
+        jobs: Questions that take long; None if the server answers none.
     """
 
     platform: str
@@ -66,3 +70,5 @@ class ApiContext:
     stores: ApiStores
     states: StateFeed
     access: AccessControl
+    clusters: RecordedClusters = field(default_factory=RecordedClusters)
+    jobs: JobQueue | None = None

@@ -23,7 +23,16 @@ from opendrs.api.operator_requests import problem_of
 from opendrs.api.principal import PRINCIPAL_KEY, Principal
 from opendrs.api.problems import ProblemError, problem_response
 from opendrs.api.responses import described
-from opendrs.api.routes import access, operator, plans, state
+from opendrs.api.routes import (
+    access,
+    cluster,
+    explanations,
+    history,
+    jobs,
+    operator,
+    plans,
+    state,
+)
 from opendrs.api.schema.access import HealthDocument
 from opendrs.api.schema.common import ApiProblem, FieldError
 from opendrs.api.web_openapi import openapi_document
@@ -82,7 +91,7 @@ def create_web_app(context: ApiContext) -> FastAPI:
 
 
 def _routers(context: ApiContext) -> Sequence[APIRouter]:
-    subjects = (state, plans, operator, access)
+    subjects = (state, plans, operator, cluster, explanations, history, jobs, access)
     return [subject.routes(context) for subject in subjects]
 
 

@@ -19,7 +19,7 @@ from opendrs.cli.backtest_report import (
     row_notes,
 )
 from opendrs.cli.console import printable
-from opendrs.cli.history_documents import move_entry
+from opendrs.controller.views.history_entries import move_entry
 from opendrs.model import format_count
 from opendrs.ports import HistoryFilter, Outcome
 from opendrs.simulation.backtest import BacktestRow, RowKind

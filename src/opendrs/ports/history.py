@@ -61,7 +61,11 @@ class HistoryReader(Protocol):
     """Reader of the history of a store. Methods may raise `StoreError`."""
 
     def cycles(
-        self, chosen: HistoryFilter, *, with_plan: bool = False
+        self,
+        chosen: HistoryFilter,
+        *,
+        with_plan: bool = False,
+        before: int | None = None,
     ) -> Iterator[CycleSummary]:
         """Yield the cycles of the selected time, newest first.
 
@@ -69,6 +73,7 @@ class HistoryReader(Protocol):
             chosen: The selection. With a guest or node, only cycles whose plan
                 concerns it.
             with_plan: Only cycles with a plan.
+            before: Only cycles with a smaller number.
         """
 
     def steps(self, chosen: HistoryFilter, limit: int) -> tuple[StepRecord, ...]:
@@ -94,3 +99,6 @@ class HistoryReader(Protocol):
 
     def record(self, cycle: CycleSummary) -> CycleRecord | None:
         """Return the complete record of *cycle*; None if its inputs are dropped."""
+
+    def next_with_inputs(self, time: datetime) -> CycleSummary | None:
+        """Return the first cycle after *time*, if it has its inputs."""

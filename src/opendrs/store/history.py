@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import zlib
 from collections.abc import Iterator, Sequence
@@ -33,7 +34,11 @@ class History:
         self._reader = CycleReader()
 
     def cycles(
-        self, chosen: HistoryFilter, *, with_plan: bool = False
+        self,
+        chosen: HistoryFilter,
+        *,
+        with_plan: bool = False,
+        before: int | None = None,
     ) -> Iterator[CycleSummary]:
         """Yield the cycles of the selected time, newest first.
 
@@ -41,11 +46,12 @@ class History:
             chosen: The selection. With a guest or node, only cycles whose plan
                 concerns it; the newest `MAX_SEARCHED` plans are searched.
             with_plan: Only cycles with a plan.
+            before: Only cycles with a smaller number.
         """
         query = select(CYCLES).where(*_between(CYCLES.c.decided_at, chosen))
         if with_plan or chosen.names_subject:
             query = query.where(CYCLES.c.steps > 0)
-        last: int | None = None
+        last = before
         searched = 0
         while not chosen.names_subject or searched < MAX_SEARCHED:
             block = query if last is None else query.where(CYCLES.c.id < last)
@@ -103,9 +109,18 @@ class History:
         return found if isinstance(found, dict) else {}
 
     def record(self, cycle: CycleSummary) -> CycleRecord | None:
-        """Return the complete record of *cycle*; None if its inputs are dropped."""
-        with self._store.reading() as connection:
-            return self._reader.record(connection, cycle.id)
+        """Return the complete record of *cycle*; None if its inputs are dropped.
+
+        Garbage collection pauses meanwhile: a large record is read in half the time.
+        """
+        is_collecting = gc.isenabled()
+        gc.disable()
+        try:
+            with self._store.reading() as connection:
+                return self._reader.record(connection, cycle.id)
+        finally:
+            if is_collecting:
+                gc.enable()
 
     def _concerning(
         self, cycles: Sequence[CycleSummary], chosen: HistoryFilter
