@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from textwrap import dedent
 
+from opendrs.api.jobs import JobProblem, JobState
+from opendrs.api.schema.common import ApiProblem
 from opendrs.arrays.move_groups import SkipReason
 from opendrs.config import DiagnosticCode
 from opendrs.config.api_schema import ProblemCode
@@ -22,12 +24,22 @@ from opendrs.config.diagnostics import Severity
 from opendrs.config.proxlb import ImportStatus
 from opendrs.controller.events import LogEventCode
 from opendrs.controller.modes import ModeSource
+from opendrs.controller.views.attention import ExceptionCode
+from opendrs.controller.views.reasons import NodeReason
+from opendrs.controller.views.rule_states import RuleState
 from opendrs.errors import FailureCode
 from opendrs.guard import RejectionReason
 from opendrs.model import LoadState
 from opendrs.placement import InfeasibleReason, UnplacedReason
 from opendrs.policies import DecisionReason
-from opendrs.ports import Outcome, PlanState, RequestState, TaskState
+from opendrs.ports import (
+    ActionOrigin,
+    Outcome,
+    PlanState,
+    RequestState,
+    Role,
+    TaskState,
+)
 
 _INTRODUCTION = """\
 # Codes
@@ -56,6 +68,22 @@ class Catalog:
 
 CATALOGS = (
     Catalog(
+        "Problems of the HTTP API",
+        ApiProblem,
+        "`code` of a problem response of `opendrs serve`; `result` in the audit.",
+    ),
+    Catalog(
+        "Exceptions",
+        ExceptionCode,
+        "`code` of what needs attention: the dashboard, `/api/v1/state`.",
+    ),
+    Catalog("Roles", Role, "`role` of a token: `opendrs access`, the HTTP API."),
+    Catalog(
+        "Origins of actions",
+        ActionOrigin,
+        "`origin` of a command of an operator: `/api/v1/audit`.",
+    ),
+    Catalog(
         "Decision reasons",
         DecisionReason,
         "`reason` of a decision: `opendrs plan --format json`, `opendrs compare`, the "
@@ -65,6 +93,16 @@ CATALOGS = (
         "Skip reasons",
         SkipReason,
         "Reason why a policy does not consider a guest for a migration.",
+    ),
+    Catalog(
+        "Node reasons",
+        NodeReason,
+        "Reason why a node receives no guests: `/reasons` of the API.",
+    ),
+    Catalog(
+        "Rule states",
+        RuleState,
+        "`state` of a placement rule: `/rules` of the API.",
     ),
     Catalog(
         "Rejection reasons",
@@ -138,6 +176,10 @@ CATALOGS = (
         LogEventCode,
         "`event` of a log line of `opendrs run` and `opendrs agent` with "
         "`--format json`.",
+    ),
+    Catalog("Job states", JobState, "`state` of a job of the HTTP API."),
+    Catalog(
+        "Job problems", JobProblem, "`problem` of a job of the HTTP API without result."
     ),
     Catalog(
         "API problems", ProblemCode, "`code` of a response of the API that is not 2xx."

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
+from opendrs.cli.serve_process import ServeProcess
 from opendrs.cli.sources import ClusterSource
 from opendrs.config.monitoring_settings import MetricsSettings
 from opendrs.config.settings import Settings
 from opendrs.controller import CancellationToken
 from opendrs.controller.event_log import LoggingObserver
+from opendrs.controller.event_recorder import EventRecorder
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.observers import ControllerObserver, ControllerObservers
+from opendrs.controller.progress_record import ProgressRecorder
 from opendrs.controller.status import StatusRecorder
 from opendrs.monitoring.service_manager import (
     NotifySocket,
     ServiceManagerNotifier,
     check_watchdog,
 )
-from opendrs.ports import Clock, PlanState, Store
-from opendrs.store import DatabasePlanStore, DatabaseStore
+from opendrs.ports import Clock, EventLog, PlanState, Store
+from opendrs.store import DatabaseEventLog, DatabasePlanStore, DatabaseStore
 
 
 @contextmanager
@@ -30,6 +33,7 @@ def monitor_controller(
     cancellation: CancellationToken,
     *,
     serving: bool,
+    serve_words: Sequence[str] = (),
 ) -> Iterator[ControllerObservers]:
     """Yield the observers, which run until the end of the `with` block.
 
@@ -38,6 +42,8 @@ def monitor_controller(
         source: The platform.
         cancellation: Stop requests of the operator.
         serving: Serve metrics, if they are configured.
+        serve_words: Arguments of the process that serves the dashboard; empty for
+            none.
 
     Raises:
         ConfigurationError: The address for metrics cannot be used, a notification
@@ -52,6 +58,8 @@ def monitor_controller(
         ServiceManagerNotifier(target, cancellation, clock),
     ]
     with ExitStack() as stack:
+        recorder = EventRecorder(clock, _event_log)
+        observers += [stack.enter_context(recorder), ProgressRecorder(clock)]
         if settings.notifications:
             from opendrs.monitoring.notifications import create_notifiers  # noqa: PLC0415 - as below
 
@@ -61,9 +69,15 @@ def monitor_controller(
                 stack.enter_context(notifier)
         if settings.metrics is not None and serving:
             observers += _serve_metrics(settings.metrics, clock, stack)
+        if serve_words:
+            observers.append(stack.enter_context(ServeProcess(serve_words, clock)))
         group = ControllerObservers(observers)
         stack.callback(group.stopping)
         yield group
+
+
+def _event_log(store: Store) -> EventLog | None:
+    return DatabaseEventLog(store) if isinstance(store, DatabaseStore) else None
 
 
 def _plan_counts(store: Store) -> dict[PlanState, int]:

@@ -17,6 +17,7 @@ from opendrs.controller.drained_nodes import with_drained_nodes
 from opendrs.controller.history import warn_future_records
 from opendrs.controller.in_flight import add_open_migrations
 from opendrs.controller.node_inventory import fill_known_nodes
+from opendrs.controller.operator_commands import Actor
 from opendrs.controller.reservations import add_reservations
 from opendrs.errors import ConfigurationError, StoreError
 from opendrs.escapes import repr_value
@@ -198,8 +199,10 @@ def open_store(
 
 
 @contextmanager
-def open_operator_store(name: str, settings: Settings) -> Iterator[OperatorStore]:
-    """Yield the store of the platform *name* for the commands of an operator.
+def open_to_operate(
+    name: str, settings: Settings
+) -> Iterator[SqliteStore | PostgresqlStore]:
+    """Yield the store of the platform *name* for what operators may write.
 
     A controller may be running.
 
@@ -211,23 +214,28 @@ def open_operator_store(name: str, settings: Settings) -> Iterator[OperatorStore
     """
     settings.connection(name)
     with _writable_store(name, settings, Access.OPERATE) as store:
+        yield store
+
+
+@contextmanager
+def open_operator_store(name: str, settings: Settings) -> Iterator[OperatorStore]:
+    """Yield what operators set for the platform *name*; see `open_to_operate`.
+
+    Raises:
+        OpenDRSError: As `open_to_operate`.
+    """
+    with open_to_operate(name, settings) as store:
         yield OperatorStore(store)
 
 
 @contextmanager
 def open_plan_store(name: str, settings: Settings) -> Iterator[DatabasePlanStore]:
-    """Yield the plans of the platform *name* for the commands of an operator.
-
-    A controller may be running.
+    """Yield the plans of the platform *name*; see `open_to_operate`.
 
     Raises:
-        UnknownPlatformError: The platform is not configured.
-        ConfigurationError: The store belongs to another platform.
-        StoreError: The store cannot be opened, or its tables are of another version
-            that a controller uses.
+        OpenDRSError: As `open_to_operate`.
     """
-    settings.connection(name)
-    with _writable_store(name, settings, Access.OPERATE) as store:
+    with open_to_operate(name, settings) as store:
         yield DatabasePlanStore(store)
 
 
@@ -247,14 +255,16 @@ def _writable_store(
         yield store
 
 
+def cli_actor() -> Actor:
+    """Return the user that runs the command."""
+    return Actor(user=os.environ.get("SUDO_USER") or getuser())
+
+
 def operator_action(
     clock: Clock, command: str, arguments: Mapping[str, object]
 ) -> OperatorAction:
     """Return the record of *command*, with the time and the user that runs it."""
-    user = os.environ.get("SUDO_USER") or getuser()
-    return OperatorAction(
-        at=clock.now(), user=user, command=command, arguments=arguments
-    )
+    return cli_actor().action(clock, command, arguments)
 
 
 def store_owner(store: Store, name: str) -> str | None:

@@ -14,12 +14,14 @@ from opendrs.cli.logs import level_option, log_format_option, log_to_stderr
 from opendrs.cli.monitors import monitor_controller
 from opendrs.cli.plan_summary import repair_command
 from opendrs.cli.reload import ConfigurationReloader
-from opendrs.cli.sources import load_settings, open_source, require_writable
+from opendrs.cli.sources import (
+    load_settings,
+    only_platform,
+    open_source,
+    require_writable,
+)
 from opendrs.cli.wiring import ControllerFactory, cancel_on_signals
-from opendrs.config import display_path
-from opendrs.config.settings import Settings
 from opendrs.controller import CancellationToken
-from opendrs.errors import DiagnosticCode, UnknownPlatformError
 
 
 @click.command(name="run")
@@ -30,10 +32,19 @@ from opendrs.errors import DiagnosticCode, UnknownPlatformError
     help="The platform, if CONFIG has several; demo for a simulated one.",
 )
 @click.option("--once", is_flag=True, help="Run one cycle and exit.")
+@click.option(
+    "--no-serve", is_flag=True, help="Do not start opendrs serve, the dashboard."
+)
 @level_option
 @log_format_option
-def command(
-    *, config: Path, platform: str | None, once: bool, level: str, output_format: str
+def command(  # noqa: PLR0913 - one parameter for each option
+    *,
+    config: Path,
+    platform: str | None,
+    once: bool,
+    no_serve: bool,
+    level: str,
+    output_format: str,
 ) -> int:
     """Run the controller until stopped: plan and migrate in cycles.
 
@@ -51,6 +62,10 @@ def command(
     With the section [api] it also accepts requests of host agents (opendrs agent) to
     relieve or drain their hosts. Requests that arrive together share one plan.
 
+    It starts opendrs serve, the dashboard and the HTTP API, at the address [web]
+    listen (default http://127.0.0.1:8470), unless [web] start is false. opendrs access
+    creates tokens for it.
+
     It logs to standard error, one line for each event. The line of a started step
     repeats the reason from the plan. The loads and the imbalance in it are those that
     the plan expects after all steps with lower numbers; they are not measured. Steps
@@ -65,11 +80,11 @@ def command(
     outcome of the steps that were in progress.
 
     On SIGHUP, the controller reads the configuration again between two cycles. If the
-    file has an error, or changes [store], [api], [metrics], [[notifications]] or the
-    platform, the controller logs the reason and keeps its former configuration.
+    file has an error, or changes [store], [api], [metrics], [[notifications]], [web] or
+    the platform, the controller logs the reason and keeps its former configuration.
     Changes of these tables require a restart. If the file has the section [api],
-    changes of [controller] do, too. If standard input is a terminal, SIGHUP means that the terminal was closed, and
-    stops the controller instead.
+    changes of [controller] do, too. If standard input is a terminal, SIGHUP means that
+    the terminal was closed, and stops the controller instead.
 
     Several controllers can use one PostgreSQL database ([store] url). One of them is
     active. If it ends or stops responding, another one takes over.
@@ -86,15 +101,27 @@ def command(
     steps rejected or skipped; 3 steps failed).
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
-    name = platform or _only_platform(settings, config)
+    name = platform or only_platform(settings, config)
     with log_to_stderr(output_format, level), ExitStack() as stack:
         log_exposures(config, settings)
         cancellation = CancellationToken()
         stack.enter_context(cancel_on_signals(cancellation))
         source = open_source(name, settings, pace=0.0 if once else 1.0)
         require_writable(source.platform)
+        serves = settings.web.start and source.is_persistent and not (once or no_serve)
         observers = stack.enter_context(
-            monitor_controller(settings, source, cancellation, serving=not once)
+            monitor_controller(
+                settings,
+                source,
+                cancellation,
+                serving=not once,
+                serve_words=[
+                    *("serve", str(config), "--platform", name),
+                    *("--level", level, "--format", output_format),
+                ]
+                if serves
+                else (),
+            )
         )
         parts = ControllerFactory(settings, source, cancellation, stack, observers)
         reloader = ConfigurationReloader(config, settings, parts.reconfigure)
@@ -102,6 +129,7 @@ def command(
             stack.enter_context(reloader.on_signal())
         if not parts.acquire_store():
             return 0
+        stack.callback(observers.loop_polled)  # records the last events
         repair = repair_command(["apply", name], config, settings)
         controller = parts.create(
             serving=not once,
@@ -112,21 +140,3 @@ def command(
             return exit_status(controller.run_once(), cancellation)
         controller.run_forever()
     return 0
-
-
-def _only_platform(settings: Settings, config: Path) -> str:
-    """Return the name of the only configured platform.
-
-    Raises:
-        UnknownPlatformError: There is none, or more than one.
-    """
-    if len(settings.platforms) != 1:
-        names = ", ".join(sorted(settings.platforms)) or "none but demo"
-        raise UnknownPlatformError(
-            f"{display_path(config)}: platform: expected one, got "
-            f"{len(settings.platforms)}; select it with --platform NAME "
-            f"(configured: {names})",
-            code=DiagnosticCode.INCONSISTENT,
-        )
-    (name,) = settings.platforms
-    return name

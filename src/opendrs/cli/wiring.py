@@ -128,14 +128,15 @@ class ControllerFactory:
         self,
         *,
         serving: bool,
-        repair_command: str,
+        repair_command: str | None,
         reconfigure: Callable[[], Reconfiguration | None],
     ) -> Controller:
         """Return the controller.
 
         Args:
             serving: Start the API server. Recorded requests are decided on anyway.
-            repair_command: Command that repairs violated rules, for the log.
+            repair_command: Command that repairs violated rules, for the log; None if
+                there is none.
             reconfigure: Function that returns new parts if the configuration has
                 changed; otherwise None.
 
@@ -367,15 +368,20 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def cancel_on_signals(cancellation: CancellationToken) -> Iterator[None]:
+def cancel_on_signals(
+    cancellation: CancellationToken, *, aborts: bool = False
+) -> Iterator[None]:
     """Cancel *cancellation* on Ctrl-C and SIGTERM in a `with` block.
 
-    So does SIGHUP, the end of the terminal, unless it is ignored as with nohup.
+    So does SIGHUP, the end of the terminal, unless it is ignored as with nohup. With
+    *aborts*, the first signal aborts running steps, too.
     """
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         del number, frame
         cancellation.cancel()
+        if aborts:
+            cancellation.cancel()
 
     before = {
         number: signal.signal(number, on_signal)

@@ -24,10 +24,14 @@ class OperatorStore:
 
     Args:
         store: The store, opened with `Access.OPERATE` or `Access.CONTROL`.
+        reader: The same store, to read with another connection; None for *store*.
     """
 
-    def __init__(self, store: DatabaseStore) -> None:
+    def __init__(
+        self, store: DatabaseStore, *, reader: DatabaseStore | None = None
+    ) -> None:
         self._store = store
+        self._reader = reader or store
 
     def change(
         self,
@@ -61,11 +65,32 @@ class OperatorStore:
 
     def entries(self, prefix: str) -> Mapping[str, Mapping[str, object]]:
         """Return the values saved under keys that begin with *prefix*, by key."""
-        return self._store.load_all(prefix)
+        return self._reader.load_all(prefix)
+
+    def record(self, action: OperatorAction) -> None:
+        """Record *action*, which has changed nothing."""
+        with self._store.transaction() as connection:
+            record_action(connection, action)
+
+    def audit(
+        self, limit: int, before: int | None = None
+    ) -> tuple[tuple[int, OperatorAction], ...]:
+        """Return the newest *limit* actions with their numbers, newest first.
+
+        Args:
+            limit: Number of actions.
+            before: Only actions with a smaller number.
+        """
+        query = select(OPERATOR_ACTIONS).order_by(OPERATOR_ACTIONS.c.id.desc())
+        if before is not None:
+            query = query.where(OPERATOR_ACTIONS.c.id < before)
+        return self._reader.read(
+            query.limit(limit), lambda row: (int(row.id), action_from_row(row))
+        )
 
     def actions(self, since: datetime | None = None) -> tuple[OperatorAction, ...]:
         """Return the actions at or after *since*, oldest first; None for all."""
         query = select(OPERATOR_ACTIONS).order_by(OPERATOR_ACTIONS.c.id)
         if since is not None:
             query = query.where(OPERATOR_ACTIONS.c.at >= since)
-        return self._store.read(query, action_from_row)
+        return self._reader.read(query, action_from_row)

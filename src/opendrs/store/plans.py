@@ -23,6 +23,7 @@ from opendrs.model import (
 from opendrs.ports import (
     INITIAL_STATES,
     PLAN_TRANSITIONS,
+    ActionOrigin,
     OperatorAction,
     PlanApproval,
     PlanChange,
@@ -42,10 +43,14 @@ class DatabasePlanStore:
 
     Args:
         store: The open store.
+        reader: The same store, to read with another connection; None for *store*.
     """
 
-    def __init__(self, store: DatabaseStore) -> None:
+    def __init__(
+        self, store: DatabaseStore, *, reader: DatabaseStore | None = None
+    ) -> None:
         self._store = store
+        self._reader = reader or store
 
     def add(self, plan: PlanRecord) -> bool:
         """Add *plan*; return False if its id is in use.
@@ -75,7 +80,7 @@ class DatabasePlanStore:
 
     def plan(self, name: str) -> PlanRecord | None:
         """Return the plan with the id *name*, or None."""
-        found = self._store.read(select(PLANS).where(PLANS.c.id == name), _from_row)
+        found = self._reader.read(select(PLANS).where(PLANS.c.id == name), _from_row)
         return found[0] if found else None
 
     def plans(
@@ -87,13 +92,13 @@ class DatabasePlanStore:
             .where(PLANS.c.state.in_([state.value for state in states]))
             .order_by(PLANS.c.created_at, PLANS.c.id)
         )
-        return self._store.read(query, _from_row)
+        return self._reader.read(query, _from_row)
 
     def counts(self) -> dict[PlanState, int]:
         """Return the number of plans by state, if there are any."""
         number = func.count().label("number")
         query = select(PLANS.c.state, number).group_by(PLANS.c.state)
-        return dict(self._store.read(query, _state_count))
+        return dict(self._reader.read(query, _state_count))
 
     def declining_commands(self, after: int) -> Mapping[int, OperatorAction]:
         """Return the commands that rejected or cancelled plans, the oldest first."""
@@ -166,6 +171,10 @@ def record_action(connection: Connection, action: OperatorAction) -> None:
         "user": action.user,
         "command": action.command,
         "arguments": value_as_text(action.arguments),
+        "origin": action.origin.value,
+        "address": action.address,
+        "token": action.token,
+        "result": action.result,
     }
     connection.execute(insert(OPERATOR_ACTIONS).values(row))
 
@@ -177,12 +186,17 @@ def action_from_row(row: Row[Any]) -> OperatorAction:
         StoreError: The row is damaged.
     """
     with decoding("an action of an operator", row.id):
-        require_type(str, [row.user, row.command])
+        optional = [row.address or "", row.token or ""]
+        require_type(str, [row.user, row.command, row.result, *optional])
         return OperatorAction(
             at=time_from_column(row.at),
             user=row.user,
             command=row.command,
             arguments=value_from_text(row.arguments),
+            origin=ActionOrigin(row.origin),
+            address=row.address,
+            token=row.token,
+            result=row.result,
         )
 
 
