@@ -1,4 +1,4 @@
-"""Who may use which route of the operator API."""
+"""Each route of the operator API with each role, and with invalid tokens."""
 
 from __future__ import annotations
 
