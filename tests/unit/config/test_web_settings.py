@@ -9,7 +9,7 @@ import pytest
 from opendrs.config.web_settings import WebSettings
 from opendrs.errors import InvalidSettingError
 
-FILES = {"certificate": Path("c.pem"), "key": Path("k.pem")}
+CERTIFICATE, KEY = Path("c.pem"), Path("k.pem")
 
 
 def test_default_is_loopback_without_certificate() -> None:
@@ -33,12 +33,13 @@ def test_other_addresses_need_a_certificate(listen: str) -> None:
     with pytest.raises(InvalidSettingError, match="requires certificate and key"):
         WebSettings(listen=listen)
 
-    assert WebSettings(listen=listen, **FILES).scheme == "https"
+    secured = WebSettings(listen=listen, certificate=CERTIFICATE, key=KEY)
+    assert secured.scheme == "https"
 
 
 def test_all_problems_are_reported() -> None:
     with pytest.raises(InvalidSettingError) as caught:
-        WebSettings(listen="here", key=Path("k.pem"), session_time=1)
+        WebSettings(listen="here", key=KEY, session_time=1)
 
     starts = [message.split(":")[0] for message in caught.value.messages]
     assert starts == ["listen", "certificate, key", "session_time"]
