@@ -169,7 +169,7 @@ def _not_done(report: ActivityReport, details: ReportDetails) -> Iterator[str]:
                 numbers=1,
             )
         else:
-            yield _paragraph(f"{title}: all were done.")
+            yield _paragraph(f"{title}: none was rejected or failed.")
     decisions = sum(report.activity.reasons.values())
     if details.idle:
         yield _table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil, floor, log10
 from pathlib import Path
 
 from opendrs.simulation.plots.style import (
@@ -14,7 +15,7 @@ from opendrs.simulation.plots.style import (
 )
 
 SIZE = (5.2, 4.2)  # inches
-MARGIN = 1.2  # factor beyond the shortest and the longest duration
+MARGIN = 1.5  # factor beyond the shortest and the longest duration
 
 
 def draw_durations(
@@ -30,16 +31,25 @@ def draw_durations(
     Raises:
         OSError: The file cannot be written.
     """
-    from matplotlib.figure import Figure  # noqa: PLC0415 - takes a second to import
+    # matplotlib takes a second to import.
+    from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.ticker import FormatStrFormatter, NullFormatter  # noqa: PLC0415
 
     predicted, real = zip(*pairs, strict=True)
-    ends = min(predicted + real) / MARGIN, max(predicted + real) * MARGIN
+    # From a power of ten to a power of ten, so that both axes have numbers.
+    ends = (
+        10 ** floor(log10(min(predicted + real) / MARGIN)),
+        10 ** ceil(log10(max(predicted + real) * MARGIN)),
+    )
     with plot_style():
         figure = Figure(figsize=SIZE, layout="constrained")
         axes = figure.subplots()
         axes.set_title("Duration of migrations")
         axes.set_xscale("log")
         axes.set_yscale("log")
+        for axis in (axes.xaxis, axes.yaxis):  # numbers rather than powers of ten
+            axis.set_major_formatter(FormatStrFormatter("%g"))
+            axis.set_minor_formatter(NullFormatter())
         axes.set_xlim(*ends)
         axes.set_ylim(*ends)
         axes.set_aspect("equal")
