@@ -17,10 +17,10 @@ from opendrs.cli.backtest_run import load_policies, row_progress
 from opendrs.cli.console import TerminalConsole, console, print_json
 from opendrs.cli.options import (
     JSON,
-    QuantityRange,
     config_option,
+    every_option,
     format_option,
-    reject_nan,
+    since_option,
 )
 from opendrs.cli.platform_store import open_to_read
 from opendrs.cli.report_details import ReportDetails, read_details
@@ -34,7 +34,6 @@ from opendrs.cli.sources import load_settings
 from opendrs.config.settings import Settings
 from opendrs.controller import SystemClock
 from opendrs.controller.events import LogEventCode
-from opendrs.model import MAX_DURATION, TIME
 from opendrs.simulation.atomic_output import AtomicFiles, check_outputs
 from opendrs.simulation.backtest import BacktestSettings, LoadRecord, run_backtest
 from opendrs.store import DatabasePlanStore, DatabaseStore, History
@@ -49,22 +48,13 @@ TEXT_WIDTH = 100  # columns of the text that is sent
 
 @click.command(name="report")
 @click.argument("platform", metavar="PLATFORM")
-@click.option(
-    "--since",
-    type=QuantityRange(TIME, 0, MAX_DURATION, exclusive_minimum=True),
-    callback=reject_nan,
+@since_option(
+    "How far back from the newest snapshot the report begins (default: '7 d').",
     default=7 * DAY,
-    metavar="DURATION",
-    help="How far back from the newest snapshot the report begins (default: '7 d').",
 )
-@click.option(
-    "--every",
-    type=QuantityRange(TIME, 0, MAX_DURATION),
-    callback=reject_nan,
-    default=0.0,
-    metavar="DURATION",
-    help="Simulate decisions at least this far apart, such as '1 h', to save time "
-    "(default: in each recorded cycle).",
+@every_option(
+    "Simulate decisions at least this far apart, such as '1 h', to save time "
+    "(default: in each recorded cycle)."
 )
 @click.option(
     "--policy", metavar="NAME", help="The policy (default: the configured policy)."
