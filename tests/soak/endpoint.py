@@ -61,7 +61,7 @@ def draw_end(draw: random.Random, *, forked: bool) -> ControllerEnd:
     times = int(draw.expovariate(1 / 2000)) + 1
     if draw.random() < 0.6:  # where it matters most
         often, rarely = ["start", "writing", "written"], ["abort", "find", "observe"]
-        changes = ["changing", "changed"]  # of anything in the store
+        changes = ["changing", "committing", "changed"]  # of anything in the store
         method = draw.choice([*often, *often, *often, *changes, *rarely])
         times = draw.randint(1, 30 if method in changes else 8)
     return ControllerEnd(
@@ -153,7 +153,7 @@ class Endpoint:
 
     def answer_former(self, method: str, *arguments: Any) -> object:  # noqa: ANN401
         """Return what a former leader is answered; it must not change anything."""
-        if method in ("start", "abort", "written", "changed"):
+        if method in ("start", "abort", "committing"):
             facts = " ".join(map(str, arguments))
             self._cluster.report_event("former", method=method, facts=facts)
         if method in ("start", "abort"):
@@ -233,6 +233,9 @@ class Endpoint:
         self.outcomes[outcome or "open"] += 1
 
     def _changing(self) -> None:
+        """Do nothing: it is an opportunity to die."""
+
+    def _committing(self) -> None:
         """Do nothing: it is an opportunity to die."""
 
     def _changed(self) -> None:

@@ -174,6 +174,8 @@ class _NotifyingStore(DatabaseStore):
         self.ask("changing")
         with super().transaction() as connection:
             yield connection
+            # As long as the transaction is open, no other controller can lead.
+            self.ask("committing")
         self.ask("changed")
 
     @contextmanager
