@@ -21,6 +21,7 @@ from starlette.routing import compile_path
 
 from opendrs import __version__
 from opendrs.api.context import ApiContext
+from opendrs.api.openapi_document import openapi_document
 from opendrs.api.operator_requests import problem_of
 from opendrs.api.principal import PRINCIPAL_KEY, Principal
 from opendrs.api.problems import ProblemError, problem_response
@@ -37,7 +38,6 @@ from opendrs.api.routes import (
 )
 from opendrs.api.schema.access import HealthDocument
 from opendrs.api.schema.common import ApiProblem, FieldError
-from opendrs.api.web_openapi import openapi_document
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.errors import ConfigurationError, StoreError
 
