@@ -11,8 +11,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from opendrs.api.encoded_state import encode_message, event_document
 from opendrs.api.principal import Principal
-from opendrs.api.state_feed import MAX_EVENTS, encode_message, event_document
+from opendrs.api.state_feed import MAX_EVENTS
 from opendrs.errors import StoreError
 
 if TYPE_CHECKING:
@@ -48,6 +49,10 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the events."""
         del scope
+        with self._context.states.counted_stream():
+            await self._send(receive, send)
+
+    async def _send(self, receive: Receive, send: Send) -> None:
         await send(
             {
                 "type": "http.response.start",

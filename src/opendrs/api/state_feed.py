@@ -7,102 +7,38 @@ clients: 200 open pages cost the store as much as one.
 from __future__ import annotations
 
 import asyncio
-import gzip
-import hashlib
-import json
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
+from opendrs.api.encoded_state import (
+    EncodedState,
+    Message,
+    content,
+    encode_message,
+    encode_state,
+    event_document,
+    mode_message,
+    plan_message,
+    state_message,
+)
 from opendrs.api.problems import ProblemError
 from opendrs.api.schema.common import ApiProblem
 from opendrs.api.state_delta import delta_document
 from opendrs.api.state_reader import StateReader
 from opendrs.controller.events import LogEventCode, log_event
-from opendrs.controller.views.state import StateInputs, plan_summary, state_document
+from opendrs.controller.views.state import StateInputs, state_document
 from opendrs.errors import StoreError
 from opendrs.ports import Clock, EventRecord
 
 POLL_INTERVAL = 1.0  # seconds between two reads of the store
+MAX_STREAMS = 1_000  # clients that follow the events
 MAX_MESSAGES = 1_000  # that a slow client can be behind
 MAX_EVENTS = 500  # log events that are read at once, and that a client can resume
-_COMPRESSION = 5  # of gzip: a third of the time of the default, and 3 % larger
-
-
-class EncodedState:
-    """A state as it is sent.
-
-    Args:
-        etag: Names its content without the progress of migrations.
-        document: The state without sequence, ETag, time and progress.
-        head: The same as JSON, with them.
-        progress: Progress of the running migrations.
-    """
-
-    def __init__(
-        self,
-        etag: str,
-        document: Mapping[str, Any],
-        head: bytes,
-        progress: Sequence[Mapping[str, Any]],
-    ) -> None:
-        self.etag = etag
-        self.document = document
-        self._head = head
-        self.body = head[:-1] + b',"progress":' + _encode(list(progress)) + b"}"
-
-    def with_progress(self, progress: Sequence[Mapping[str, Any]]) -> EncodedState:
-        """Return the state with another *progress*."""
-        return EncodedState(self.etag, self.document, self._head, progress)
-
-    @cached_property
-    def compressed(self) -> bytes:
-        """Return the body, compressed by gzip when first needed."""
-        return gzip.compress(self.body, _COMPRESSION)
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A server-sent event.
-
-    Attributes:
-        number: Its position among the messages of this process.
-        content: The event as it is sent.
-    """
-
-    number: int
-    content: bytes
-
-
-def encode_message(event: str, sequence: int, data: object) -> bytes:
-    """Return a server-sent event with JSON as its data."""
-    return b"event: %b\nid: %d\ndata: %b\n\n" % (
-        event.encode(),
-        sequence,
-        _encode(data),
-    )
-
-
-def _encode(data: object) -> bytes:
-    """Return *data* as JSON on one line."""
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def event_document(event: EventRecord) -> dict[str, Any]:
-    """Return *event* as plain values."""
-    return {
-        "sequence": event.sequence,
-        "at": event.at.isoformat(),
-        "level": event.level,
-        "code": event.code,
-        "message": event.message,
-        "facts": dict(event.facts),
-    }
 
 
 class StateFeed:
@@ -129,6 +65,7 @@ class StateFeed:
         self._changed = asyncio.Event()
         self.is_closed = False
         self._has_failed = False
+        self._streams = 0
 
     @property
     def sequence(self) -> int:
@@ -199,9 +136,9 @@ class StateFeed:
                 return number, b""
             document, inputs = self._state.document, self._inputs
             parts = [
-                ("state", _state_message(self._state, None, None)),
-                ("mode", _mode_message(document)),
-                ("plan", _plan_message(inputs)),
+                ("state", state_message(self._state, None, None)),
+                ("mode", mode_message(document)),
+                ("plan", plan_message(inputs)),
                 ("progress", list(inputs.progress)),
             ]
         return number, b"".join(
@@ -216,6 +153,33 @@ class StateFeed:
             if missing > len(self._messages):
                 return None
             return list(self._messages)[len(self._messages) - missing :]
+
+    @property
+    def stream_count(self) -> int:
+        """Return the number of clients that follow the events."""
+        return self._streams
+
+    @contextmanager
+    def counted_stream(self) -> Iterator[None]:
+        """Count a stream of events in a `with` block, which is in the event loop."""
+        self._streams += 1
+        try:
+            yield
+        finally:
+            self._streams -= 1
+
+    def require_stream(self) -> None:
+        """Check that one more client can follow the events.
+
+        Raises:
+            ProblemError: There are too many.
+        """
+        if self._streams >= MAX_STREAMS:
+            raise ProblemError(
+                ApiProblem.TOO_MANY_CLIENTS,
+                f"{MAX_STREAMS} clients follow the events; retry later",
+                headers={"Retry-After": "30"},
+            )
 
     def close(self) -> None:
         """End all streams; called by the event loop that serves them."""
@@ -290,10 +254,10 @@ class StateFeed:
         """Encode *document*, the state of *inputs*, and send what has changed."""
         former_inputs, former = self._inputs, self._state
         progress = document.pop("progress")
-        if former is not None and _content(document) == _content(former.document):
+        if former is not None and content(document) == content(former.document):
             self._update_progress(inputs, former)
             return
-        state = self._encode(document, progress, inputs.now)
+        state = encode_state(document, progress, self.sequence, inputs.now)
         with self._lock:
             self._inputs, self._state = inputs, state
         if former is None or former_inputs is None:
@@ -302,7 +266,7 @@ class StateFeed:
         if delta is None:
             self._send("reset", {"because": "nodes or guests were added or removed"})
         else:
-            self._send("state", _state_message(state, former.etag, delta))
+            self._send("state", state_message(state, former.etag, delta))
         self._send_changes(document, former.document, inputs, former_inputs)
 
     def _update_progress(self, inputs: StateInputs, state: EncodedState) -> None:
@@ -322,13 +286,13 @@ class StateFeed:
         parts: list[tuple[str, Callable[[], object], Callable[[], object]]] = [
             (
                 "mode",
-                lambda: _mode_message(document),
-                lambda: _mode_message(former),
+                lambda: mode_message(document),
+                lambda: mode_message(former),
             ),
             (
                 "plan",
-                lambda: _plan_message(inputs),
-                lambda: _plan_message(former_inputs),
+                lambda: plan_message(inputs),
+                lambda: plan_message(former_inputs),
             ),
             (
                 "progress",
@@ -340,55 +304,3 @@ class StateFeed:
             data = now()
             if data != before():
                 self._send(name, data)
-
-    def _encode(
-        self,
-        document: Mapping[str, Any],
-        progress: Sequence[Mapping[str, Any]],
-        now: datetime,
-    ) -> EncodedState:
-        etag = hashlib.sha256(_encode(_content(document))).hexdigest()[:32]
-        header = {
-            "sequence": self.sequence,
-            "etag": etag,
-            "generated_at": now.isoformat(),
-        }
-        head = _encode({**header, **document})
-        return EncodedState(etag, document, head, progress)
-
-
-def _content(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *document* without what changes with time alone."""
-    controller = dict(document["controller"])
-    if controller["last_cycle"] is not None:
-        controller["last_cycle"] = {**controller["last_cycle"], "age": 0}
-    return {**document, "controller": controller}
-
-
-def _state_message(
-    state: EncodedState, base: str | None, delta: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    document = state.document
-    names = ("controller", "exceptions", "metrics", "nothing")
-    return {
-        "etag": state.etag,
-        "base": base,
-        "delta": delta,
-        **{name: document[name] for name in names},
-    }
-
-
-def _mode_message(document: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("mode", "pause", "breaker", "api_breaker")
-    return {name: document[name] for name in names}
-
-
-def _plan_message(inputs: StateInputs) -> dict[str, Any]:
-    """Return the plans that have not ended, with the outcomes of their steps."""
-    plan = inputs.plan
-    records = [each for each in inputs.steps if plan and each.run == plan.run]
-    return {
-        "plan": None if plan is None else plan_summary(plan),
-        "open_plans": [each.id for each in inputs.plans],
-        "outcomes": {each.step: each.outcome for each in records},
-    }

@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from opendrs.api import event_stream, gateway, web_server
+from opendrs.api import event_stream, gateway, state_feed, web_server
 from opendrs.api.schema.state import StateDocument, StateMessage
 from opendrs.config.controller_settings import Mode
 from opendrs.config.web_settings import WebSettings
@@ -161,6 +161,26 @@ def test_client_continues_after_a_restart_of_the_server(api: OperatorApi) -> Non
             state = events.until("state")["data"]
         assert state["etag"] != first["data"]["etag"]
         assert client.get("state").json()["plan"]["state"] == "proposed"
+
+
+def test_number_of_streams_is_limited(
+    api: OperatorApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_feed, "MAX_STREAMS", 1)
+    with api.client(Role.VIEWER) as client:
+        with stream(client) as response:
+            events = EventReader(response)  # closes the response when it is deleted
+            events.next()
+            other = client.get("events")
+            assert (other.status_code, other.json()["code"]) == (
+                503,
+                "too-many-clients",
+            )
+        deadline = time.monotonic() + 20
+        while api.context.states.stream_count and time.monotonic() < deadline:
+            time.sleep(0.05)  # noqa: TID251 - real time, as for the server
+        with stream(client) as response:
+            assert EventReader(response).next()["event"] == "state"
 
 
 def test_streams_end_with_the_server(

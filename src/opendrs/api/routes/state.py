@@ -8,13 +8,13 @@ from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
 from opendrs.api.context import ApiContext
+from opendrs.api.encoded_state import event_document
 from opendrs.api.etags import matches
 from opendrs.api.event_stream import EventStream
 from opendrs.api.principal import Principal, viewer
 from opendrs.api.responses import described
 from opendrs.api.schema.operator import EventList
 from opendrs.api.schema.state import StateDocument
-from opendrs.api.state_feed import event_document
 
 MAX_EVENTS = 1_000  # in one response
 
@@ -87,6 +87,7 @@ def _add_events(router: APIRouter, context: ApiContext) -> None:
         events in between; `reset` if they are not kept any more: then it requests
         `/state` again.
         """
+        context.states.require_stream()
         last = int(last_event_id) if last_event_id.isdecimal() else after
         return EventStream(context, principal, last)
 
