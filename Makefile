@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest
 
-.PHONY: run test test-all test-slow test-labs test-clusters soak check lint types layers cover bench bench-backtest bench-cycle bench-ha bench-cloudsim bench-consolidation bench-data-center bench-scaling bench-optimizer bench-placement bench-pve bench-requests bench-roadef lock schema codes metrics pictures libvirt clean
+.PHONY: run test test-all test-slow test-labs test-clusters soak check lint types layers cover bench bench-backtest bench-cycle bench-ha bench-cloudsim bench-consolidation bench-data-center bench-scaling bench-optimizer bench-placement bench-pve bench-requests bench-roadef lock schema codes metrics pictures web libvirt clean
 
 run: $(VENV)/ready
 	$(BIN)/opendrs demo
@@ -138,6 +138,10 @@ metrics: $(VENV)/ready
 # The pictures of the documentation, from what the commands print.
 pictures: $(VENV)/ready
 	$(BIN)/python docs/images/draw.py
+
+# The dashboard, from web/ into src/opendrs/web; needs node 18 or newer, and npm.
+web:
+	cd web && npm ci --no-fund --no-audit && npm run check && npm run build
 
 # The optional adapter for libvirt: needs libvirt-dev, pkg-config and a compiler.
 libvirt: $(VENV)/ready
