@@ -92,11 +92,22 @@ function Frame(): JSX.Element {
       <div class="page">
         <Warnings />
         <main id="main" ref={main} tabIndex={-1}>
-          {screen ? <div key={address} class="screen">{screen.show(second)}</div> : <Empty>There is no screen with this address. <a href={href("overview")}>Overview</a></Empty>}
+          {screen ? <div key={address} class="screen">{screen.show(second)}</div> : <NoScreen />}
         </main>
       </div>
       <div class="hidden" role="status" aria-live="polite">{announcement.value}</div>
     </div>
+  );
+}
+
+function NoScreen(): JSX.Element {
+  return (
+    <>
+      <h1>No such screen</h1>
+      <Empty>
+        There is no screen with this address. See the <a href={href("overview")}>overview</a>.
+      </Empty>
+    </>
   );
 }
 

@@ -82,7 +82,7 @@ function Rows(props: { name: string; rows: readonly Record_[] }): JSX.Element {
   const columns = [...new Set(rows.slice(0, SHOWN).flatMap((row) => Object.keys(row)))];
   const shown = all ? rows : rows.slice(0, SHOWN);
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={words(name)}>
+    <div class="scroll" tabIndex={0} role="group" aria-label={words(name)}>
       <table class="plain">
         <thead>
           <tr>

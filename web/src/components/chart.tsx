@@ -33,6 +33,11 @@ function axisTimes(seconds: readonly number[]): string[] {
   });
 }
 
+/** Without a pointer over the plot, the legend shows the last values. */
+function showLast(plot: uPlot): void {
+  if (plot.cursor.idx == null) plot.setLegend({ idx: plot.data[0].length - 1 });
+}
+
 function optionsOf(lines: readonly Line[], show: Show, width: number, height: number): uPlot.Options {
   const axis = { stroke: themeColor("muted"), grid: { stroke: themeColor("line"), width: 1 }, ticks: { show: false } };
   const font = "11px -apple-system, 'Segoe UI', Roboto, Cantarell, 'Liberation Sans', Arial, sans-serif";
@@ -41,9 +46,10 @@ function optionsOf(lines: readonly Line[], show: Show, width: number, height: nu
     height,
     legend: { live: true },
     cursor: { y: false, points: { size: 6 } },
+    hooks: { draw: [showLast], setCursor: [showLast] },
     scales: { y: { range: (_plot, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, 0.01) * 1.08] } },
     axes: [
-      { ...axis, font, space: 60, values: (_plot, values) => axisTimes(values) },
+      { ...axis, font, space: 60, size: 28, values: (_plot, values) => axisTimes(values) },
       { ...axis, font, size: 50, values: (_plot, values) => values.map((value) => show(value)) },
     ],
     series: [
@@ -84,22 +90,16 @@ export function Chart(props: {
     if (element === null || data === null) return undefined;
     const made = new uPlot(optionsOf(lines, show, element.clientWidth, height), data, element);
     plot.current = made;
-    const showLast = (): void => made.setLegend({ idx: made.data[0].length - 1 });
-    showLast();
-    element.addEventListener("mouseleave", showLast);
     const observer = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height }));
     observer.observe(element);
     return () => {
       observer.disconnect();
-      element.removeEventListener("mouseleave", showLast);
       made.destroy();
       plot.current = null;
     };
   }, [names, dark, height, data === null]);
   useEffect(() => {
-    if (data === null || plot.current === null) return;
-    plot.current.setData(data);
-    plot.current.setLegend({ idx: data[0].length - 1 });
+    if (data !== null) plot.current?.setData(data);
   }, [data]);
   if (series === null || data === null) return <Empty>No values are recorded yet.</Empty>;
   return (

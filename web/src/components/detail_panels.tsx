@@ -75,7 +75,7 @@ export function MoveTable(props: { moves: readonly Move[] }): JSX.Element {
   const { moves } = props;
   if (moves.length === 0) return <Empty>No moves are recorded.</Empty>;
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Moves">
+    <div class="scroll" tabIndex={0} role="group" aria-label="Moves">
       <table class="plain">
         <thead>
           <tr>

@@ -11,7 +11,8 @@ import { Empty } from "./parts";
 const ROW = 26;
 const AXIS = 22;
 const SHOWN = 150;
-const TICKS = 4;
+const TICKS = 6;
+const TICK_STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400];
 
 interface Placed {
   step: Step;
@@ -59,14 +60,14 @@ export function Gantt(props: {
   return (
     <div class="gantt" ref={box}>
       <svg width={width} height={height} role="img" aria-label={`Order of ${bars.length} steps in time; the table of steps has the same`}>
-        {Array.from({ length: TICKS + 1 }, (_, index) => (index * total) / TICKS).map((tick) => (
+        {ticksOf(total).map((tick) => (
           <g key={tick}>
             <line class="gantt-tick" x1={x(tick)} x2={x(tick)} y1={AXIS - 4} y2={height} />
             <text
               class="gantt-axis"
               x={x(tick)}
               y={12}
-              text-anchor={tick === 0 ? "start" : tick === total ? "end" : "middle"}
+              text-anchor={tick === 0 ? "start" : x(tick) > width - 30 ? "end" : "middle"}
             >
               {duration(tick)}
             </text>
@@ -102,6 +103,12 @@ export function Gantt(props: {
       ) : null}
     </div>
   );
+}
+
+/** Return round numbers of seconds up to *total*. */
+function ticksOf(total: number): number[] {
+  const step = TICK_STEPS.find((each) => total / each <= TICKS) ?? total / TICKS;
+  return Array.from({ length: Math.floor(total / step) + 1 }, (_, index) => index * step);
 }
 
 function share(step: Step, progress: Progress | null): number {

@@ -45,7 +45,7 @@ function StepItem(props: StepListProps & { step: Step }): JSX.Element {
   const running = props.progress.get(progressKey(plan.run, step.id)) ?? null;
   const name = `${words(step.kind)} of ${step.guest ?? step.target ?? step.id}`;
   return (
-    <li class={`step ${open ? "open" : ""}`}>
+    <li class={`step${open ? " open" : ""}${props.choosing ? " choosing" : ""}`}>
       <div class="step-line">
         {props.choosing ? (
           <input

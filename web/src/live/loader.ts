@@ -13,12 +13,14 @@ export interface Loaded<T> {
 /**
  * Load a document while a screen is shown.
  *
- * The former document stays until the new one arrives, unless *key* changes.
+ * The former document stays until the new one arrives, unless *key* changes; with *keep*
+ * also then.
  */
 export function useDocument<T>(
   key: string,
   load: (abort: AbortSignal) => Promise<T>,
   version: unknown = 0,
+  keep = false,
 ): Loaded<T> {
   const [found, setFound] = useState<{ key: string; value: T | null; error: string | null }>({
     key: "",
@@ -46,7 +48,7 @@ export function useDocument<T>(
     );
     return () => abort.abort();
   }, [key, version, attempt]);
-  const fresh = found.key === key;
+  const fresh = keep || found.key === key;
   return {
     value: fresh ? found.value : null,
     error: fresh ? found.error : null,

@@ -96,7 +96,7 @@ function CycleHistory(): JSX.Element {
           <Badge>{words(cycle.reason)}</Badge> {cycle.detail} <span class="muted">({cycle.policy}, {count(cycle.steps, "step")})</span>
         </p>
       </Panel>
-      <RecordedCluster key={cycle.run} cycle={cycle} />
+      <RecordedCluster cycle={cycle} />
     </>
   );
 }
@@ -114,10 +114,11 @@ function RecordedCluster(props: { cycle: Cycle }): JSX.Element {
   const { cycle } = props;
   const run = useSettled(cycle.run);
   const address = `/history/cycles/${encodeURIComponent(run)}`;
-  const found = useDocument<RecordedCycle | null>(cycle.inputs ? address : "", async (abort) => (cycle.inputs ? get<RecordedCycle>(address, abort) : null));
-  const explained = useDocument<Explanation>(`explanation ${run}`, (abort) => get(`/explanations${query({ run })}`, abort));
+  const found = useDocument<RecordedCycle | null>(cycle.inputs ? address : "", async (abort) => (cycle.inputs ? get<RecordedCycle>(address, abort) : null), 0, true);
+  const explained = useDocument<Explanation>(`explanation ${run}`, (abort) => get(`/explanations${query({ run })}`, abort), 0, true);
   const [step, setStep] = useState<string | null>(null);
   const recorded = found.value;
+  useEffect(() => setStep(null), [run]);
   const nodes = useMemo(() => (recorded ? nodeColumns(recorded.nodes) : null), [recorded]);
   const counts = useMemo(() => (recorded ? guestCounts(recorded.guests, recorded.nodes.id.length) : []), [recorded]);
   const arrows = useMemo<Arrow[]>(() => {
@@ -137,7 +138,7 @@ function RecordedCluster(props: { cycle: Cycle }): JSX.Element {
             <NodeMap nodes={nodes} guestCounts={counts} exceptions={[]} arrows={arrows} />
           )}
         </Panel>
-        <div class="stack">
+        <div class="stack beside">
           <Panel title="The decision">
             {explained.value === null ? (
               <Pending error={explained.error} reload={explained.reload} what="the decision" />

@@ -71,7 +71,7 @@ export function NodePage(props: { id: string }): JSX.Element {
       </Panel>
       {shown !== null ? (
         <Panel title={`Guests (${guests.length})`}>
-          <GuestTable guests={shown.guests} nodes={shown.nodes} rows={guests} most={10} parameter="guests" />
+          <GuestTable guests={shown.guests} nodes={shown.nodes} rows={guests} ofOneNode most={10} parameter="guests" />
         </Panel>
       ) : null}
       <DetailPanels explanation={details.explanation} rules={details.rules} moves={details.moves} />

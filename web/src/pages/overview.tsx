@@ -40,6 +40,10 @@ export function Overview(): JSX.Element {
       <h1 class="hidden">Overview</h1>
       <Figures state={shown} series={series.value} />
       <div class="overview">
+        <div class="stack beside">
+          <Exceptions exceptions={shown.exceptions} />
+          <Next state={shown} steps={plan.value?.steps ?? []} selected={step} onSelect={setStep} />
+        </div>
         <div class="stack">
           <Panel title={`Nodes (${shown.nodes.id.length})`}>
             <NodeMap nodes={shown.nodes} guestCounts={counts} exceptions={shown.exceptions} arrows={arrows} />
@@ -56,10 +60,6 @@ export function Overview(): JSX.Element {
             </Panel>
           </div>
           <Recent />
-        </div>
-        <div class="stack">
-          <Exceptions exceptions={shown.exceptions} />
-          <Next state={shown} steps={plan.value?.steps ?? []} selected={step} onSelect={setStep} />
         </div>
       </div>
     </>

@@ -211,7 +211,7 @@ function NodesPanel(props: { plan: Plan }): JSX.Element {
       {nodes.length === 0 ? (
         <Empty>The loads after the plan are not known.</Empty>
       ) : (
-        <div class="scroll" tabIndex={0} role="region" aria-label="Nodes before and after">
+        <div class="scroll" tabIndex={0} role="group" aria-label="Nodes before and after">
           <table class="plain">
             <thead>
               <tr>
