@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest
 
-.PHONY: run test test-all test-slow test-labs test-clusters soak check lint types layers cover bench bench-backtest bench-cycle bench-ha bench-cloudsim bench-consolidation bench-data-center bench-scaling bench-optimizer bench-placement bench-pve bench-requests bench-roadef lock schema codes metrics pictures web libvirt clean
+.PHONY: run test test-all test-slow test-labs test-clusters soak check lint types layers cover bench bench-backtest bench-cycle bench-ha bench-cloudsim bench-consolidation bench-data-center bench-scaling bench-optimizer bench-placement bench-pve bench-requests bench-roadef lock schema codes metrics openapi pictures web libvirt clean
 
 run: $(VENV)/ready
 	$(BIN)/opendrs demo
@@ -134,6 +134,10 @@ codes: $(VENV)/ready
 # The reference of all metrics, from their declarations.
 metrics: $(VENV)/ready
 	$(BIN)/python -m opendrs.monitoring.declarations > docs/reference/metrics.md
+
+# The description of the HTTP API, from its routes.
+openapi: $(VENV)/ready
+	$(BIN)/python -m opendrs.api.web_openapi > docs/reference/openapi.json
 
 # The pictures of the documentation, from what the commands print.
 pictures: $(VENV)/ready

@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 from sqlalchemy import insert, select
 
-from opendrs.ports import CycleRecord
-from opendrs.store import Access, History, HistoryFilter, Retention, SqliteStore
+from opendrs.ports import CycleRecord, HistoryFilter
+from opendrs.store import Access, History, Retention, SqliteStore
 from opendrs.store.tables import CYCLE_PARTS, CYCLES, STEPS
 
 NODES, GUESTS, STEPS_OF_PLAN = 1_000, 20_000, 100

@@ -18,7 +18,8 @@ from sqlalchemy import NullPool, create_engine, make_url, text
 from opendrs.config.settings import MAX_LEASE_TIME
 from opendrs.controller import SystemClock
 from opendrs.errors import LeaseLostError, StoreError
-from opendrs.store import Access, LeaseHolder, PostgresqlStore
+from opendrs.ports import LeaseHolder
+from opendrs.store import Access, PostgresqlStore
 from opendrs.store.tables import METADATA
 from support.postgresql_server import PostgresqlServer
 

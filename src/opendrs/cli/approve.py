@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -10,14 +9,12 @@ import click
 from opendrs.cli.console import console, print_json
 from opendrs.cli.mode import platform_argument
 from opendrs.cli.options import JSON, config_option, format_option
-from opendrs.cli.plans import chosen_steps_text, find_plan, plan_document
-from opendrs.cli.platform_store import open_plan_store, operator_action
+from opendrs.cli.plans import chosen_steps_text, plan_document
+from opendrs.cli.platform_store import cli_actor, open_plan_store
 from opendrs.cli.sources import load_settings
-from opendrs.controller import SystemClock
-from opendrs.controller.modes import with_prerequisites
-from opendrs.errors import ConfigurationError, DiagnosticCode
-from opendrs.model import StepId
-from opendrs.ports import PlanApproval, PlanChange, PlanRecord, PlanState
+from opendrs.controller import SystemClock, operator_commands
+from opendrs.controller.operator_commands import find_plan
+from opendrs.ports import PlanRecord, PlanState
 
 plan_argument = click.argument("name", metavar="ID")
 
@@ -59,26 +56,10 @@ def command(
     settings, clock = load_settings(config), SystemClock()
     with open_plan_store(platform, settings) as plans:
         plan = find_plan(plans, platform, name)
-        steps = _chosen_steps(plan, chosen)
-        action = operator_action(
-            clock,
-            "approve",
-            {"plan": plan.id, "steps": list(steps), "digest": plan.digest},
+        steps = operator_commands.chosen_steps(plan, chosen)
+        changed = operator_commands.approve(
+            plans, clock, cli_actor(), plan, chosen=chosen
         )
-        if plan.state is PlanState.PROPOSED and action.at >= plan.expires_at:
-            raise _conflict(plan, "approve", "it has expired")
-        change = PlanChange(
-            state=PlanState.APPROVED,
-            at=action.at,
-            detail=f"approved by {action.user}",
-            approval=PlanApproval(
-                user=action.user, at=action.at, steps=steps, digest=plan.digest
-            ),
-            action=action,
-        )
-        if not plans.change(plan.id, change):
-            raise _conflict(find_plan(plans, platform, name), "approve")
-        changed = find_plan(plans, platform, name)
     text = chosen_steps_text(plan, steps)
     _report(changed, f"plan {plan.id}: approved: {text}", output_format)
     return 0
@@ -112,8 +93,13 @@ def reject(
     Exit status: 0 rejected, 2 invalid input, or the plan cannot be rejected any more,
     3 the database cannot be used.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
-    arguments = {"because": because}
-    return _end(platform, name, PlanState.REJECTED, arguments, config, output_format)
+    with open_plan_store(platform, load_settings(config)) as plans:
+        plan = find_plan(plans, platform, name)
+        changed = operator_commands.reject(
+            plans, SystemClock(), cli_actor(), plan, because
+        )
+    _report(changed, f"plan {plan.id}: {changed.state}", output_format)
+    return 0
 
 
 @click.command(name="cancel")
@@ -134,69 +120,14 @@ def cancel(*, platform: str, name: str, config: Path | None, output_format: str)
     Exit status: 0 cancelled, 2 invalid input, or the plan cannot be cancelled any
     more, 3 the database cannot be used.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
-    return _end(platform, name, PlanState.CANCELLED, {}, config, output_format)
-
-
-def _end(  # noqa: PLR0913, PLR0917 - what the two commands have in common
-    platform: str,
-    name: str,
-    state: PlanState,
-    arguments: Mapping[str, str],
-    config: Path | None,
-    output_format: str,
-) -> int:
-    """Change the state of a plan to *state*, and report it."""
-    command_name = "reject" if state is PlanState.REJECTED else "cancel"
     with open_plan_store(platform, load_settings(config)) as plans:
         plan = find_plan(plans, platform, name)
-        action = operator_action(
-            SystemClock(), command_name, {"plan": plan.id, **arguments}
-        )
-        reason = "".join(f": {each}" for each in arguments.values())
-        change = PlanChange(
-            state=state,
-            at=action.at,
-            detail=f"{state} by {action.user}{reason}",
-            action=action,
-        )
-        if not plans.change(plan.id, change):
-            raise _conflict(find_plan(plans, platform, name), command_name)
-        changed = find_plan(plans, platform, name)
-    text = f"plan {plan.id}: {state}"
+        changed = operator_commands.cancel(plans, SystemClock(), cli_actor(), plan)
+    text = f"plan {plan.id}: {changed.state}"
     if plan.state is PlanState.RUNNING:
         text += "; running steps finish, no further step starts"
     _report(changed, text, output_format)
     return 0
-
-
-def _chosen_steps(plan: PlanRecord, chosen: tuple[str, ...]) -> tuple[StepId, ...]:
-    """Return the *chosen* steps with their prerequisites; all steps without a choice.
-
-    Raises:
-        ConfigurationError: The plan has no such step.
-    """
-    known = [step.id for step in plan.steps]
-    for step in chosen:
-        if step not in known:
-            raise ConfigurationError(
-                f"--step {step}: plan {plan.id} has the steps {', '.join(known)}",
-                code=DiagnosticCode.UNKNOWN_NAME,
-            )
-    return with_prerequisites(
-        plan.steps, plan.groups, [StepId(step) for step in chosen] or known
-    )
-
-
-def _conflict(
-    plan: PlanRecord, command_name: str, because: str = ""
-) -> ConfigurationError:
-    """Return the error that the state of *plan* does not allow a command."""
-    detail = f" ({plan.detail})" if plan.detail else ""
-    return ConfigurationError(
-        f"plan {plan.id}: cannot {command_name} it: "
-        f"{because or f'it is {plan.state}{detail}'}",
-        code=DiagnosticCode.INCONSISTENT,
-    )
 
 
 def _report(plan: PlanRecord, text: str, output_format: str) -> None:

@@ -10,20 +10,17 @@ import click
 from opendrs.cli.console import console, print_json, printable
 from opendrs.cli.options import JSON, config_option, format_option
 from opendrs.cli.platform_store import (
+    cli_actor,
     open_operator_store,
     open_to_read,
-    operator_action,
 )
 from opendrs.cli.sources import load_settings
 from opendrs.controller import SystemClock
-from opendrs.controller.modes import (
-    API_BREAKER_KEY,
-    OPERATOR_ENTRIES,
-    open_api_breaker,
-)
-from opendrs.controller.protection import BREAKER_KEY, RESET_KEY
+from opendrs.controller.modes import OPERATOR_ENTRIES, open_api_breaker
+from opendrs.controller.operator_commands import reset_breakers
+from opendrs.controller.protection import BREAKER_KEY
 from opendrs.errors import ConfigurationError, DiagnosticCode
-from opendrs.model import decoding, time_as_text, time_from_text
+from opendrs.model import decoding, time_from_text
 
 OPEN = 1
 
@@ -68,17 +65,8 @@ def command(
             code=DiagnosticCode.INCONSISTENT,
         )
     if reset:
-        clock = SystemClock()
-        action = operator_action(clock, "breaker --reset", {"because": because or ""})
         with open_operator_store(platform, settings) as store:
-            store.change(
-                action,
-                {
-                    BREAKER_KEY: None,
-                    API_BREAKER_KEY: None,
-                    RESET_KEY: {"at": time_as_text(action.at)},
-                },
-            )
+            reset_breakers(store, SystemClock(), cli_actor(), because or "")
     with open_to_read(platform, settings) as store:
         entries = store.load_all(OPERATOR_ENTRIES)
     entry, api_entry = entries.get(BREAKER_KEY), open_api_breaker(entries)

@@ -6,18 +6,17 @@ from typing import Any
 
 from opendrs.cli.drain_tables import DrainPreview
 from opendrs.cli.platform_store import (
+    cli_actor,
     enrich_from_store,
     open_operator_store,
     open_to_read,
-    operator_action,
 )
 from opendrs.cli.sources import ClusterSource, observe
 from opendrs.config.controller_settings import Mode
 from opendrs.config.settings import Settings
+from opendrs.controller import operator_commands
 from opendrs.controller.drained_nodes import (
-    RETURN_PREFIX,
     DrainedNode,
-    GuestReturn,
     drained_nodes,
     in_maintenance,
     maintenance_limits,
@@ -25,9 +24,8 @@ from opendrs.controller.drained_nodes import (
 from opendrs.controller.modes import EffectiveMode, effective_mode
 from opendrs.errors import ConfigurationError, DiagnosticCode, UnknownNodeError
 from opendrs.escapes import repr_value
-from opendrs.model import NodeId, NodeState, PowerOff, PowerOn, Snapshot
+from opendrs.model import NodeId, NodeState, Snapshot
 from opendrs.policies import DecisionReason, Drain, Policy, Return
-from opendrs.ports import PlanRecord
 from opendrs.store import OPERATOR_PREFIX
 
 
@@ -125,18 +123,11 @@ def start_drain(
         StoreError: The store cannot be written.
     """
     name = source.platform.name
-    known = {each.node: each for each in read_drained_nodes(name, settings)}
-    action = operator_action(source.clock, "drain", {"node": node, "because": because})
-    former = known.get(node)
-    drained = DrainedNode(
-        node=node,
-        since=action.at if former is None else former.since,
-        user=action.user,
-        because=because or ("" if former is None else former.because),
-    )
-    entries = {drained.key: drained.entry, f"{RETURN_PREFIX}{node}": None}
+    known = read_drained_nodes(name, settings)
     with open_operator_store(name, settings) as store:
-        store.change(action, entries)
+        operator_commands.start_drain(
+            store, source.clock, cli_actor(), node, because, known
+        )
 
 
 def read_drained_nodes(platform: str, settings: Settings) -> tuple[DrainedNode, ...]:
@@ -160,19 +151,7 @@ def end_drain(
     Raises:
         StoreError: The store cannot be written.
     """
-    arguments = {"node": drained.node, "bring_back": bring_back}
-    action = operator_action(source.clock, "undrain", arguments)
-    request = GuestReturn(
-        node=drained.node, since=drained.since, requested_at=action.at
-    )
-    entries = {drained.key: None, request.key: request.entry if bring_back else None}
     with open_operator_store(source.platform.name, settings) as store:
-        store.change(action, entries, lambda plan: _drains(plan, drained.node))
-
-
-def _drains(plan: PlanRecord, node: NodeId) -> bool:
-    """Return True if *plan* is a drain that migrates guests from *node*."""
-    return plan.policy == Drain.name and any(
-        not isinstance(step.action, PowerOn | PowerOff) and step.action.source == node
-        for step in plan.steps
-    )
+        operator_commands.end_drain(
+            store, source.clock, cli_actor(), drained, bring_back=bring_back
+        )

@@ -24,7 +24,8 @@ from opendrs.controller import Explanation, explain, explain_decision
 from opendrs.errors import ConfigurationError, DiagnosticCode, StoreError
 from opendrs.escapes import repr_value
 from opendrs.model import time_as_text
-from opendrs.store import CycleSummary, DatabasePlanStore, History
+from opendrs.ports import CycleSummary
+from opendrs.store import DatabasePlanStore, History
 
 
 @click.command(name="explain")

@@ -12,7 +12,6 @@ import click
 from rich.text import Text
 
 from opendrs.cli.console import TextCell, add_row, console, create_table, print_json
-from opendrs.cli.history_documents import cycle_entry, move_entry, plan_entry
 from opendrs.cli.options import (
     JSON,
     IntegerRange,
@@ -23,8 +22,10 @@ from opendrs.cli.options import (
 from opendrs.cli.platform_store import open_to_read
 from opendrs.cli.sources import load_settings
 from opendrs.controller import SystemClock
+from opendrs.controller.views.history_entries import cycle_entry, move_entry, plan_entry
 from opendrs.model import TIME, QuantityError, format_count
-from opendrs.store import History, HistoryFilter
+from opendrs.ports import HistoryFilter
+from opendrs.store import History
 
 DEFAULT_LIMIT = 20
 CYCLES, PLANS, MOVES = "cycles", "plans", "moves"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 import click
@@ -17,33 +17,30 @@ from opendrs.cli.options import (
     reject_nan,
 )
 from opendrs.cli.platform_store import (
+    cli_actor,
     open_operator_store,
     open_to_read,
-    operator_action,
 )
 from opendrs.cli.schedule_status import schedule_status
 from opendrs.cli.sources import load_settings
 from opendrs.config.controller_settings import Mode
 from opendrs.config.settings import Settings
-from opendrs.controller import SystemClock
+from opendrs.controller import SystemClock, operator_commands
 from opendrs.controller.modes import (
-    MODE_KEY,
     MODE_TEXTS,
     OPERATOR_ENTRIES,
-    PAUSE_KEY,
     EffectiveMode,
     Entries,
-    ModeChange,
     Pause,
     current_pause,
     effective_mode,
     platform_mode,
 )
+from opendrs.controller.operator_commands import MAX_PAUSE, pause_end
 from opendrs.controller.protection import BREAKER_KEY
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import TIME
 
-MAX_PAUSE = 366 * 86_400  # seconds
 _MODES = [mode.value for mode in Mode]
 platform_argument = click.argument("platform", metavar="PLATFORM")
 
@@ -75,10 +72,8 @@ def command(
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings, clock = load_settings(config), SystemClock()
     if mode is not None:
-        action = operator_action(clock, "mode", {"mode": mode})
-        change = ModeChange(mode=Mode(mode), user=action.user, at=action.at)
         with open_operator_store(platform, settings) as store:
-            store.change(action, {MODE_KEY: change.entry()})
+            operator_commands.set_mode(store, clock, cli_actor(), Mode(mode))
     _show(platform, settings, output_format)
     return 0
 
@@ -127,11 +122,8 @@ def pause(  # noqa: PLR0913 - one parameter for each option
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings, clock = load_settings(config), SystemClock()
     end = _end(clock.now(), duration, until)
-    values = {"until": end.isoformat(), "because": because}
-    action = operator_action(clock, "pause", values)
-    entry = Pause(until=end, because=because, user=action.user, at=action.at).entry()
     with open_operator_store(platform, settings) as store:
-        store.change(action, {PAUSE_KEY: entry})
+        operator_commands.pause(store, clock, cli_actor(), end, because)
     _show(platform, settings, output_format)
     return 0
 
@@ -152,7 +144,7 @@ def resume(*, platform: str, config: Path | None, output_format: str) -> int:
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     with open_operator_store(platform, settings) as store:
-        store.change(operator_action(SystemClock(), "resume", {}), {PAUSE_KEY: None})
+        operator_commands.resume(store, SystemClock(), cli_actor())
     _show(platform, settings, output_format)
     return 0
 
@@ -167,11 +159,12 @@ def _end(now: datetime, duration: float | None, until: datetime | None) -> datet
         raise ConfigurationError(
             "pause: expected either --for or --until", code=DiagnosticCode.INCONSISTENT
         )
-    end = now + timedelta(seconds=duration or 0) if until is None else until
-    if not now < end <= now + timedelta(seconds=MAX_PAUSE):
+    end = pause_end(now, duration, until)
+    if end is None:
+        given = "" if until is None else until.isoformat()
         raise ConfigurationError(
             f"--until: expected a time in the next {MAX_PAUSE // 86_400} days, got "
-            f"{end.isoformat()}",
+            f"{given}",
             code=DiagnosticCode.OUT_OF_RANGE,
         )
     return end

@@ -11,16 +11,18 @@ from opendrs.config.monitoring_settings import MetricsSettings
 from opendrs.config.settings import Settings
 from opendrs.controller import CancellationToken
 from opendrs.controller.event_log import LoggingObserver
+from opendrs.controller.event_recorder import EventRecorder
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.observers import ControllerObserver, ControllerObservers
+from opendrs.controller.progress_record import ProgressRecorder
 from opendrs.controller.status import StatusRecorder
 from opendrs.monitoring.service_manager import (
     NotifySocket,
     ServiceManagerNotifier,
     check_watchdog,
 )
-from opendrs.ports import Clock, PlanState, Store
-from opendrs.store import DatabasePlanStore, DatabaseStore
+from opendrs.ports import Clock, EventLog, PlanState, Store
+from opendrs.store import DatabaseEventLog, DatabasePlanStore, DatabaseStore
 
 
 @contextmanager
@@ -52,6 +54,8 @@ def monitor_controller(
         ServiceManagerNotifier(target, cancellation, clock),
     ]
     with ExitStack() as stack:
+        recorder = EventRecorder(clock, _event_log)
+        observers += [stack.enter_context(recorder), ProgressRecorder(clock)]
         if settings.notifications:
             from opendrs.monitoring.notifications import create_notifiers  # noqa: PLC0415 - as below
 
@@ -64,6 +68,10 @@ def monitor_controller(
         group = ControllerObservers(observers)
         stack.callback(group.stopping)
         yield group
+
+
+def _event_log(store: Store) -> EventLog | None:
+    return DatabaseEventLog(store) if isinstance(store, DatabaseStore) else None
 
 
 def _plan_counts(store: Store) -> dict[PlanState, int]:

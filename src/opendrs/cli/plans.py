@@ -14,9 +14,8 @@ from opendrs.cli.mode import platform_argument
 from opendrs.cli.options import JSON, config_option, format_option
 from opendrs.cli.platform_store import open_to_read
 from opendrs.cli.sources import load_settings
+from opendrs.controller.operator_commands import find_plan
 from opendrs.controller.serialization import step_document
-from opendrs.errors import ConfigurationError, DiagnosticCode
-from opendrs.escapes import repr_value
 from opendrs.model import PowerOff, PowerOn, StepId, format_count
 from opendrs.policies import DecisionReason, reason_text
 from opendrs.ports import PlanRecord, PlanState, StepRecord
@@ -79,22 +78,6 @@ def command(
     else:
         _print_list(platform, found)
     return 0
-
-
-def find_plan(plans: DatabasePlanStore, platform: str, name: str) -> PlanRecord:
-    """Return the plan with the id *name*.
-
-    Raises:
-        ConfigurationError: There is none.
-    """
-    plan = plans.plan(name)
-    if plan is None:
-        raise ConfigurationError(
-            f"{platform}: no plan {repr_value(name)}; opendrs plans {platform} lists "
-            "them",
-            code=DiagnosticCode.UNKNOWN_NAME,
-        )
-    return plan
 
 
 def plan_document(

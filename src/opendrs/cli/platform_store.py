@@ -17,6 +17,7 @@ from opendrs.controller.drained_nodes import with_drained_nodes
 from opendrs.controller.history import warn_future_records
 from opendrs.controller.in_flight import add_open_migrations
 from opendrs.controller.node_inventory import fill_known_nodes
+from opendrs.controller.operator_commands import Actor
 from opendrs.controller.reservations import add_reservations
 from opendrs.errors import ConfigurationError, StoreError
 from opendrs.escapes import repr_value
@@ -249,14 +250,16 @@ def _writable_store(
         yield store
 
 
+def cli_actor() -> Actor:
+    """Return the user that runs the command."""
+    return Actor(user=os.environ.get("SUDO_USER") or getuser())
+
+
 def operator_action(
     clock: Clock, command: str, arguments: Mapping[str, object]
 ) -> OperatorAction:
     """Return the record of *command*, with the time and the user that runs it."""
-    user = os.environ.get("SUDO_USER") or getuser()
-    return OperatorAction(
-        at=clock.now(), user=user, command=command, arguments=arguments
-    )
+    return cli_actor().action(clock, command, arguments)
 
 
 def store_owner(store: Store, name: str) -> str | None:

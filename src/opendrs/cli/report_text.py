@@ -19,11 +19,11 @@ from opendrs.cli.backtest_report import (
     row_notes,
 )
 from opendrs.cli.console import printable
-from opendrs.cli.history_documents import move_entry
+from opendrs.controller.views.history_entries import move_entry
 from opendrs.model import format_count
-from opendrs.ports import Outcome
+from opendrs.ports import HistoryFilter, Outcome
 from opendrs.simulation.backtest import BacktestRow, RowKind
-from opendrs.store import DatabasePlanStore, DatabaseStore, History, HistoryFilter
+from opendrs.store import DatabasePlanStore, DatabaseStore, History
 
 MAX_STEPS = 10_000  # the newest steps that are counted
 REPORT_COLUMNS = COLUMNS[:-1]  # without the regret

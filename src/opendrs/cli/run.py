@@ -98,6 +98,7 @@ def command(
             stack.enter_context(reloader.on_signal())
         if not parts.acquire_store():
             return 0
+        stack.callback(observers.loop_polled)  # records the last events
         repair = repair_command(["apply", name], config, settings)
         controller = parts.create(
             serving=not once,

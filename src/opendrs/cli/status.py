@@ -29,18 +29,18 @@ from opendrs.controller.policy_schedule import cycle_starts
 from opendrs.controller.protection import BREAKER_KEY
 from opendrs.controller.serialization import action_document, plain
 from opendrs.controller.status import (
-    FAILED,
     ControllerProcess,
     LastCycle,
+    is_recent,
+    is_running,
     recorded_cycle,
     recorded_process,
 )
 from opendrs.model import NodeId, format_count
-from opendrs.ports import PlanRecord, PlanState, StepRecord
-from opendrs.store import DatabasePlanStore, LeaseHolder
+from opendrs.ports import LeaseHolder, PlanRecord, PlanState, StepRecord
+from opendrs.store import DatabasePlanStore
 
 NOT_RUNNING = 1
-MAX_MISSED_INTERVALS = 3
 _OPEN_STATES = (PlanState.PROPOSED, PlanState.APPROVED, PlanState.RUNNING)
 
 
@@ -79,12 +79,7 @@ class ControllerStatus:
     @property
     def is_running(self) -> bool:
         """Return True if the holder of the lease is a controller."""
-        return (
-            self.holder is not None
-            and self.process is not None
-            and (self.holder.host, self.holder.pid)
-            == (self.process.host, self.process.pid)
-        )
+        return is_running(self.holder, self.process)
 
     @property
     def cycle_age(self) -> float | None:
@@ -99,12 +94,7 @@ class ControllerStatus:
 
         A controller that is executing a plan is in a cycle, which may take hours.
         """
-        if self.process is None or self.cycle is None or self.cycle_age is None:
-            return False
-        if self.cycle.reason == FAILED:
-            return False
-        limit = MAX_MISSED_INTERVALS * self.process.interval
-        return self.cycle_age <= limit or bool(self.open_steps)
+        return is_recent(self.process, self.cycle, self.now, self.open_steps)
 
 
 @click.command(name="status")

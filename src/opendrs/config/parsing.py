@@ -21,7 +21,7 @@ MAX_TOML_SIZE = 32 * MIB  # tomllib reads about 1 MB per second
 MAX_VALUES = 1 << 24  # in JSON; a snapshot of 200,000 guests has about 4 million
 
 # Strings and comments of TOML, also unterminated ones; possessive to scan text once.
-_STRING_OR_COMMENT = re.compile(
+STRING_OR_COMMENT = re.compile(
     r'''"""(?:[^"\\]|\\.|"{1,2}+(?!"))*+"{0,5}+'''
     r"""|'{3}(?:[^']|'{1,2}+(?!'))*+'{0,5}+"""
     r"""|"(?:[^"\\\n]|\\[^\n])*+"?"""
@@ -138,7 +138,7 @@ def parse_toml(text: str, source: str) -> dict[str, object]:
     if len(text) > MAX_TOML_SIZE:
         limit = f"{MAX_TOML_SIZE // MIB} MiB of TOML"
         raise InvalidFileError(f"{source}: larger than {limit}; write it as JSON")
-    if _DEEP_KEY.search(_STRING_OR_COMMENT.sub("_", text)):  # also in inline tables
+    if _DEEP_KEY.search(STRING_OR_COMMENT.sub("_", text)):  # also in inline tables
         raise InvalidFileError(f"{source}: nested too deeply")
     try:
         return tomllib.loads(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,11 +13,12 @@ from opendrs.controller.cycle import CycleResult
 from opendrs.controller.observers import NullControllerObserver
 from opendrs.errors import PlatformError, StoreError
 from opendrs.model import time_as_text, time_from_text
-from opendrs.ports import Clock, Store
+from opendrs.ports import Clock, LeaseHolder, StepRecord, Store
 
 CONTROLLER_KEY = "controller"
 CYCLE_KEY = "controller/cycle"
 FAILED = "failed"  # reason code of a cycle without a decision
+MAX_MISSED_INTERVALS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,31 @@ class LastCycle:
     reason: str
     detail: str
     steps: int
+
+
+def is_running(holder: LeaseHolder | None, process: ControllerProcess | None) -> bool:
+    """Return True if the *holder* of the lease is the controller *process*."""
+    return (
+        holder is not None
+        and process is not None
+        and (holder.host, holder.pid) == (process.host, process.pid)
+    )
+
+
+def is_recent(
+    process: ControllerProcess | None,
+    cycle: LastCycle | None,
+    now: datetime,
+    open_steps: Sequence[StepRecord],
+) -> bool:
+    """Return True if the last cycle did not fail and ended within three intervals.
+
+    A controller that is executing a plan is in a cycle, which may take hours.
+    """
+    if process is None or cycle is None or cycle.reason == FAILED:
+        return False
+    limit = MAX_MISSED_INTERVALS * process.interval
+    return (now - cycle.ended_at).total_seconds() <= limit or bool(open_steps)
 
 
 class StatusRecorder(NullControllerObserver):

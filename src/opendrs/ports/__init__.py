@@ -1,6 +1,16 @@
 """Protocols of the platform, the clock, the store and the request store."""
 
+from opendrs.ports.access_store import AccessStore as AccessStore
+from opendrs.ports.access_store import AccessToken as AccessToken
+from opendrs.ports.access_store import Role as Role
+from opendrs.ports.access_store import Session as Session
 from opendrs.ports.clock import Clock as Clock
+from opendrs.ports.event_log import EventLog as EventLog
+from opendrs.ports.event_log import EventRecord as EventRecord
+from opendrs.ports.history import CycleSummary as CycleSummary
+from opendrs.ports.history import HistoryFilter as HistoryFilter
+from opendrs.ports.history import HistoryReader as HistoryReader
+from opendrs.ports.operator_record import OperatorRecord as OperatorRecord
 from opendrs.ports.plan_store import INITIAL_STATES as INITIAL_STATES
 from opendrs.ports.plan_store import PLAN_TRANSITIONS as PLAN_TRANSITIONS
 from opendrs.ports.plan_store import PlanApproval as PlanApproval
@@ -19,10 +29,14 @@ from opendrs.ports.request_store import RequestRecord as RequestRecord
 from opendrs.ports.request_store import RequestState as RequestState
 from opendrs.ports.request_store import RequestStore as RequestStore
 from opendrs.ports.request_store import UsageHistory as UsageHistory
+from opendrs.ports.store import DONE as DONE
 from opendrs.ports.store import UNKNOWN_RATES as UNKNOWN_RATES
+from opendrs.ports.store import ActionOrigin as ActionOrigin
 from opendrs.ports.store import CycleRecord as CycleRecord
+from opendrs.ports.store import LeaseHolder as LeaseHolder
 from opendrs.ports.store import MigrationRates as MigrationRates
 from opendrs.ports.store import OperatorAction as OperatorAction
 from opendrs.ports.store import Outcome as Outcome
+from opendrs.ports.store import SharedStore as SharedStore
 from opendrs.ports.store import StepRecord as StepRecord
 from opendrs.ports.store import Store as Store

@@ -89,21 +89,56 @@ class CycleRecord:
     document: Mapping[str, object]
 
 
+class ActionOrigin(StrEnum):
+    """Origin of an action in the audit. The values are stable."""
+
+    CLI = "cli"
+    """A command on a machine."""
+    API = "api"
+    """A request to the HTTP API."""
+    CONTROLLER = "controller"
+    """The controller itself."""
+
+
+DONE = "done"  # result of an action that had its effect
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorAction:
     """A command of an operator, as the audit records it.
 
     Attributes:
         at: Time of the action.
-        user: User of the machine that ran the command, or of the API.
+        user: User of the machine that ran the command, or name of the token.
         command: Name of the command, such as `drain`.
         arguments: Arguments of the command; valid JSON.
+        origin: Where the command came from.
+        address: Network address of the client of the API; None without one.
+        token: Id of the token of the API; None without one.
+        result: `done`, or the code of the problem if nothing has changed.
     """
 
     at: datetime
     user: str
     command: str
     arguments: Mapping[str, object] = field(default_factory=dict)
+    origin: ActionOrigin = ActionOrigin.CLI
+    address: str | None = None
+    token: str | None = None
+    result: str = DONE
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseHolder:
+    """Process that holds the lease of a store.
+
+    Attributes:
+        host: Name of its machine.
+        pid: Its process id; 0 if unknown.
+    """
+
+    host: str
+    pid: int
 
 
 class Store(Protocol):
@@ -176,3 +211,10 @@ class Store(Protocol):
 
         Each is read when it is needed: a record may occupy 100 MiB.
         """
+
+
+class SharedStore(Store, Protocol):
+    """Store that a controller may be using in another process."""
+
+    def lease_holder(self) -> LeaseHolder | None:
+        """Return the process that holds the lease; None if none does."""

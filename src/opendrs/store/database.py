@@ -63,6 +63,7 @@ from opendrs.store.cycle_records import (
 from opendrs.store.tables import (
     CYCLES,
     ENTRIES,
+    EVENTS,
     OPERATOR_ACTIONS,
     PLANS,
     REQUESTS,
@@ -103,6 +104,11 @@ class DatabaseStore:
         self._retention = retention
         self._base: Base | None = None
         self._engine: Engine | None = None
+
+    @property
+    def retention(self) -> Retention:
+        """Return the extent of the record."""
+        return self._retention
 
     def require_lease(self) -> None:
         """Do nothing: no other process can acquire the right to start steps."""
@@ -163,6 +169,7 @@ class DatabaseStore:
         changes = (
             (STEPS, {"intended_at": now, "ended_at": now}),
             (CYCLES, {"decided_at": now}),
+            (EVENTS, {"at": now}),
             (OPERATOR_ACTIONS, {"at": now}),
             (PLANS, {"created_at": now, "changed_at": now}),
             (REQUESTS, {"taken_at": before, "received_at": now}),

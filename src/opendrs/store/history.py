@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, or_, select
 
 from opendrs.model import decoding, require_type
-from opendrs.ports import CycleRecord, StepRecord
+from opendrs.ports import CycleRecord, CycleSummary, HistoryFilter, StepRecord
 from opendrs.store.cycle_records import DECISION, NODES, OTHER, CycleReader
 from opendrs.store.database import DatabaseStore, step_from_row
 from opendrs.store.tables import CYCLE_PARTS, CYCLES, STEPS, time_from_column
@@ -20,53 +20,6 @@ from opendrs.store.tables import CYCLE_PARTS, CYCLES, STEPS, time_from_column
 MAX_SEARCHED = 5_000  # plans in which a guest or node is searched
 _NO_DECISION = zlib.compress(b"{}")
 _BLOCK = 200  # cycles read at once
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryFilter:
-    """Selection of entries of the history; None for no restriction.
-
-    Attributes:
-        since: Earliest time.
-        until: Latest time.
-        guest: Only moves of this guest.
-        node: Only moves from or to this node, or its power actions.
-    """
-
-    since: datetime | None = None
-    until: datetime | None = None
-    guest: str | None = None
-    node: str | None = None
-
-    @property
-    def names_subject(self) -> bool:
-        """Return True if only some guest or node is selected."""
-        return self.guest is not None or self.node is not None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CycleSummary:
-    """A cycle without its inputs.
-
-    Attributes:
-        id: Number of the cycle, which increases.
-        run: Name of the execution of its plan.
-        decided_at: Time of the decision.
-        policy: Name of the policy.
-        reason: Code of the reason.
-        detail: The reason as a sentence.
-        steps: Number of steps of its plan.
-        inputs: State of its inputs: `recent`, `kept` or `dropped`.
-    """
-
-    id: int
-    run: str
-    decided_at: datetime
-    policy: str
-    reason: str
-    detail: str
-    steps: int
-    inputs: str
 
 
 class History:
@@ -81,7 +34,11 @@ class History:
         self._reader = CycleReader()
 
     def cycles(
-        self, chosen: HistoryFilter, *, with_plan: bool = False
+        self,
+        chosen: HistoryFilter,
+        *,
+        with_plan: bool = False,
+        before: int | None = None,
     ) -> Iterator[CycleSummary]:
         """Yield the cycles of the selected time, newest first.
 
@@ -89,11 +46,12 @@ class History:
             chosen: The selection. With a guest or node, only cycles whose plan
                 concerns it; the newest `MAX_SEARCHED` plans are searched.
             with_plan: Only cycles with a plan.
+            before: Only cycles with a smaller number.
         """
         query = select(CYCLES).where(*_between(CYCLES.c.decided_at, chosen))
         if with_plan or chosen.names_subject:
             query = query.where(CYCLES.c.steps > 0)
-        last: int | None = None
+        last = before
         searched = 0
         while not chosen.names_subject or searched < MAX_SEARCHED:
             block = query if last is None else query.where(CYCLES.c.id < last)
@@ -151,9 +109,18 @@ class History:
         return found if isinstance(found, dict) else {}
 
     def record(self, cycle: CycleSummary) -> CycleRecord | None:
-        """Return the complete record of *cycle*; None if its inputs are dropped."""
-        with self._store.reading() as connection:
-            return self._reader.record(connection, cycle.id)
+        """Return the complete record of *cycle*; None if its inputs are dropped.
+
+        Garbage collection pauses meanwhile: a large record is read in half the time.
+        """
+        is_collecting = gc.isenabled()
+        gc.disable()
+        try:
+            with self._store.reading() as connection:
+                return self._reader.record(connection, cycle.id)
+        finally:
+            if is_collecting:
+                gc.enable()
 
     def _concerning(
         self, cycles: Sequence[CycleSummary], chosen: HistoryFilter

@@ -9,12 +9,12 @@ import os
 import socket
 import stat
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 
 from opendrs.config import display_path
 from opendrs.config.regular_files import open_regular
 from opendrs.errors import LeaseLostError, StoreError
+from opendrs.ports import LeaseHolder
 
 PRIVATE = 0o600
 
@@ -65,19 +65,6 @@ def _error_detail(error: OSError | ValueError) -> str:
 
 _MAX_PID_LENGTH = 20  # digits; more than those of a process id
 _PROBE_TIME = 0.1  # seconds; longer than `lease_holder` locks the file
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseHolder:
-    """Process that holds the lease of a store.
-
-    Attributes:
-        host: Name of its machine.
-        pid: Its process id; 0 if unknown.
-    """
-
-    host: str
-    pid: int
 
 
 def lease_holder(path: Path) -> LeaseHolder | None:

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Row, delete, select
 
 from opendrs.model import decoding, require_type, value_as_text, value_from_text
-from opendrs.ports import OperatorAction, PlanRecord
+from opendrs.ports import ActionOrigin, OperatorAction, PlanRecord
 from opendrs.store.database import DatabaseStore, upsert
 from opendrs.store.plans import end_plans, record_action
 from opendrs.store.tables import ENTRIES, OPERATOR_ACTIONS, time_from_column
@@ -64,6 +64,27 @@ class OperatorStore:
         """Return the values saved under keys that begin with *prefix*, by key."""
         return self._store.load_all(prefix)
 
+    def record(self, action: OperatorAction) -> None:
+        """Record *action*, which has changed nothing."""
+        with self._store.transaction() as connection:
+            record_action(connection, action)
+
+    def audit(
+        self, limit: int, before: int | None = None
+    ) -> tuple[tuple[int, OperatorAction], ...]:
+        """Return the newest *limit* actions with their numbers, newest first.
+
+        Args:
+            limit: Number of actions.
+            before: Only actions with a smaller number.
+        """
+        query = select(OPERATOR_ACTIONS).order_by(OPERATOR_ACTIONS.c.id.desc())
+        if before is not None:
+            query = query.where(OPERATOR_ACTIONS.c.id < before)
+        return self._store.read(
+            query.limit(limit), lambda row: (int(row.id), _from_row(row))
+        )
+
     def actions(self, since: datetime | None = None) -> tuple[OperatorAction, ...]:
         """Return the actions at or after *since*, oldest first; None for all."""
         query = select(OPERATOR_ACTIONS).order_by(OPERATOR_ACTIONS.c.id)
@@ -74,10 +95,15 @@ class OperatorStore:
 
 def _from_row(row: Row[Any]) -> OperatorAction:
     with decoding("an action of an operator", row.id):
-        require_type(str, [row.user, row.command])
+        optional = [row.address or "", row.token or ""]
+        require_type(str, [row.user, row.command, row.result, *optional])
         return OperatorAction(
             at=time_from_column(row.at),
             user=row.user,
             command=row.command,
             arguments=value_from_text(row.arguments),
+            origin=ActionOrigin(row.origin),
+            address=row.address,
+            token=row.token,
+            result=row.result,
         )

@@ -153,6 +153,10 @@ def record_action(connection: Connection, action: OperatorAction) -> None:
         "user": action.user,
         "command": action.command,
         "arguments": value_as_text(action.arguments),
+        "origin": action.origin.value,
+        "address": action.address,
+        "token": action.token,
+        "result": action.result,
     }
     connection.execute(insert(OPERATOR_ACTIONS).values(row))
 

@@ -11,9 +11,9 @@ from typing import Self
 from sqlalchemy import URL, Connection, Engine, create_engine, make_url, text
 
 from opendrs.errors import LeaseLostError, StoreError
+from opendrs.ports import LeaseHolder
 from opendrs.store.cycle_records import DEFAULT_RETENTION, Retention
 from opendrs.store.database import Access, DatabaseStore
-from opendrs.store.lease import LeaseHolder
 from opendrs.store.row_lease import LEASE_TIME, RowLease, row_lease_holder
 from opendrs.store.sqlite import empty_engine
 from opendrs.store.upgrade import is_blank, is_current, upgrade_schema

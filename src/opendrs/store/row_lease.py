@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, text
 
 from opendrs.config.settings import MAX_LEASE_TIME
 from opendrs.errors import LeaseLostError
-from opendrs.store.lease import LeaseHolder
+from opendrs.ports import LeaseHolder
 
 # The clock of the server decides. clock_timestamp() is the time of the statement; now()
 # would be that of the start of the transaction. A lease that ends later than any may

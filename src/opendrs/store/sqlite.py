@@ -16,11 +16,11 @@ from sqlalchemy import Connection, Engine, StaticPool, create_engine, event
 from opendrs.config import display_path
 from opendrs.errors import StoreError
 from opendrs.escapes import escape_line
+from opendrs.ports import LeaseHolder
 from opendrs.store.cycle_records import DEFAULT_RETENTION, Retention
 from opendrs.store.database import Access, DatabaseStore
 from opendrs.store.lease import (
     Lease,
-    LeaseHolder,
     lease_holder,
     open_private,
     require_readable,

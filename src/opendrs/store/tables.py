@@ -156,6 +156,10 @@ OPERATOR_ACTIONS = Table(
     Column("user", String, nullable=False),
     Column("command", String, nullable=False),
     Column("arguments", Text, nullable=False),
+    Column("origin", String, nullable=False, server_default="cli"),
+    Column("address", String),
+    Column("token", String),
+    Column("result", String, nullable=False, server_default="done"),
     Index("operator_actions_by_time", "at"),
 )
 PLANS = Table(
@@ -178,6 +182,41 @@ PLANS = Table(
     Column("approval", Text),
     Index("plans_by_state", "state"),
     Index("plans_by_time", "created_at"),
+)
+EVENTS = Table(
+    "events",
+    METADATA,
+    Column("id", _SERIAL, Identity(), primary_key=True),
+    Column("at", UtcTime, nullable=False),
+    Column("level", String, nullable=False),
+    Column("code", String, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("facts", Text, nullable=False),
+    Index("events_by_time", "at"),
+)
+API_TOKENS = Table(
+    "api_tokens",
+    METADATA,
+    Column("id", String, primary_key=True),
+    Column("name", String, nullable=False),
+    Column("role", String, nullable=False),
+    Column("sha256", String, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("created_by", String, nullable=False),
+    Column("expires_at", UtcTime, nullable=False),
+    Column("single_use", Boolean, nullable=False),
+    Column("last_used_at", UtcTime),
+    Column("revoked_at", UtcTime),
+)
+SESSIONS = Table(
+    "sessions",
+    METADATA,
+    Column("sha256", String, primary_key=True),
+    Column("token", String, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("expires_at", UtcTime, nullable=False),
+    Index("sessions_by_end", "expires_at"),
+    Index("sessions_by_token", "token"),
 )
 LEASES = Table(
     "leases",

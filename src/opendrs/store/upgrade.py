@@ -11,7 +11,7 @@ from opendrs.errors import StoreError
 from opendrs.escapes import repr_value
 from opendrs.store import former_versions
 
-REVISION = "0007"  # of the newest migration
+REVISION = "0008"  # of the newest migration
 _VERSION_TABLE = "alembic_version"
 _NUMBER = re.compile(r"\d{4}")
 _SELECT_REVISION = text(f"SELECT version_num FROM {_VERSION_TABLE}")  # noqa: S608 - a constant

@@ -20,8 +20,8 @@ from opendrs.controller.protection import BREAKER_KEY
 from opendrs.controller.status import CYCLE_KEY, StatusRecorder
 from opendrs.errors import PlatformUnavailableError
 from opendrs.model import NodeId, StepId, time_as_text
-from opendrs.ports import PlanChange, PlanRecord, PlanState, StepRecord
-from opendrs.store import DatabasePlanStore, LeaseHolder, SqliteStore
+from opendrs.ports import LeaseHolder, PlanChange, PlanRecord, PlanState, StepRecord
+from opendrs.store import DatabasePlanStore, SqliteStore
 from opendrs.store.lease import Lease, lease_holder
 from support.builders import NOON
 from support.monitored_controller import INTERVAL, MonitoredController

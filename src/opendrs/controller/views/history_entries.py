@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from opendrs.controller.serialization import action_document
-from opendrs.model import time_as_text
-from opendrs.ports import StepRecord
-from opendrs.store import CycleSummary, History
+from opendrs.controller.views.cluster_columns import cluster_columns
+from opendrs.controller.views.figures import reading_record
+from opendrs.model import NodeState, time_as_text
+from opendrs.ports import CycleRecord, CycleSummary, HistoryReader, StepRecord
 
 Entry = dict[str, Any]
 
@@ -26,7 +27,7 @@ def cycle_entry(cycle: CycleSummary) -> Entry:
     }
 
 
-def plan_entry(history: History, cycle: CycleSummary) -> Entry:
+def plan_entry(history: HistoryReader, cycle: CycleSummary) -> Entry:
     """Return a cycle with its schedule, the steps of its plan and their outcomes.
 
     Raises:
@@ -45,6 +46,38 @@ def plan_entry(history: History, cycle: CycleSummary) -> Entry:
     return {**entry, "schedule": schedule, "metrics": metrics, "steps": steps}
 
 
+def recorded_cluster(
+    history: HistoryReader, cycle: CycleSummary, record: CycleRecord
+) -> Entry:
+    """Return the cluster that *cycle* evaluated as columns, and its decision.
+
+    Raises:
+        StoreError: The store cannot be read, or the record is damaged.
+    """
+    entry = plan_entry(history, cycle)
+    columns = cluster_columns(record.document)
+    with reading_record(cycle.run):
+        document: Mapping[str, Any] = record.document
+        decision = document["decision"]
+        states = columns.nodes["state"]
+        return {
+            "cycle": cycle_entry(cycle),
+            "observed_at": columns.observed_at,
+            "schedule": entry["schedule"],
+            "before": decision["before"],
+            "after": decision["after"],
+            "violations": decision.get("violations", {}).get("before", []),
+            "notes": decision["notes"],
+            "steps": entry["steps"],
+            "nodes": {
+                **columns.nodes,
+                "role": columns.roles(decision["steps"]),
+                "drained": [each == NodeState.MAINTENANCE.value for each in states],
+            },
+            "guests": columns.guests,
+        }
+
+
 def _outcome(record: StepRecord | None) -> Entry:
     if record is None:
         return {}
@@ -52,7 +85,7 @@ def _outcome(record: StepRecord | None) -> Entry:
     return {"outcome": outcome, "outcome_detail": record.detail}
 
 
-def move_entry(history: History, record: StepRecord) -> Entry:
+def move_entry(history: HistoryReader, record: StepRecord) -> Entry:
     """Return a started step: its predicted and its real duration, and the loads.
 
     The loads are those of the cycle that decided it, and of the first cycle after it;
@@ -88,7 +121,7 @@ def move_entry(history: History, record: StepRecord) -> Entry:
     }
 
 
-def _loads(history: History, cycle: CycleSummary | None, action: Entry) -> Entry:
+def _loads(history: HistoryReader, cycle: CycleSummary | None, action: Entry) -> Entry:
     """Return the loads of the source and the target in *cycle*."""
     nodes = {} if cycle is None else history.nodes(cycle)
     return {end: _load(nodes.get(action[end])) for end in ("source", "target")}

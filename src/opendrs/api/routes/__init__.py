@@ -1,0 +1,1 @@
+"""Routes of the operator API, one module for each subject."""

@@ -1,0 +1,1 @@
+"""Documents of the operator API: what its requests and responses contain."""

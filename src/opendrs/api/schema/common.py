@@ -1,0 +1,82 @@
+"""Base classes of the documents, and the problems of RFC 9457."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MAX_TEXT = 1_000  # characters of a reason that an operator gives
+MAX_NAME = 255  # characters of an identifier
+
+
+class Document(BaseModel):
+    """Base class of responses. A later version may add fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class RequestDocument(BaseModel):
+    """Base class of request bodies: strict, without other fields."""
+
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, allow_inf_nan=False
+    )
+
+
+class ApiProblem(StrEnum):
+    """Code of a problem of the operator API. The values are stable."""
+
+    BODY_INVALID = "body-invalid"
+    """The body or a parameter is not as described; `errors` has each place."""
+    BODY_TOO_LARGE = "body-too-large"
+    """The body has too many bytes."""
+    BODY_TIMEOUT = "body-timeout"
+    """The body was not received in time."""
+    CROSS_SITE = "cross-site"
+    """The request comes from a page of another origin."""
+    FORBIDDEN = "forbidden"
+    """The role of the token does not allow it."""
+    INTERNAL_ERROR = "internal-error"
+    """A defect; the log of `opendrs serve` has the details."""
+    METHOD_NOT_ALLOWED = "method-not-allowed"
+    """The path does not have this method."""
+    NOT_FOUND = "not-found"
+    """There is no such path, plan, node, guest, job or token."""
+    OUT_OF_RANGE = "out-of-range"
+    """A value is outside its allowed range."""
+    PLAN_CHANGED = "plan-changed"
+    """The plan is not the one that was shown: `If-Match` has another digest."""
+    PRECONDITION_REQUIRED = "precondition-required"
+    """`If-Match` is missing: the digest of the plan that was shown."""
+    RATE_LIMITED = "rate-limited"
+    """Too many requests; `Retry-After` has the seconds to wait."""
+    STATE_CONFLICT = "state-conflict"
+    """The present state does not allow the action."""
+    STORE_UNAVAILABLE = "store-unavailable"
+    """The store cannot be read or written; retry."""
+    TOO_MANY_CLIENTS = "too-many-clients"
+    """Too many clients follow the events at the same time."""
+    UNAUTHORIZED = "unauthorized"
+    """Token or session is missing, unknown, expired or revoked."""
+
+
+class FieldError(Document):
+    """Error in one place of a request."""
+
+    pointer: Annotated[
+        str, Field(description="JSON pointer into the body, or name of a parameter.")
+    ]
+    detail: str
+
+
+class Problem(Document):
+    """Problem details of RFC 9457 (`application/problem+json`)."""
+
+    type: Annotated[str, Field(examples=["/problems/plan-changed"])]
+    title: str
+    status: int
+    code: ApiProblem
+    detail: str
+    errors: list[FieldError] = []

@@ -1,0 +1,136 @@
+"""FastAPI application of the operator API and the dashboard.
+
+The import is slow; it is imported only where the API is served.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from fastapi import APIRouter, FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from opendrs import __version__
+from opendrs.api.context import ApiContext
+from opendrs.api.operator_requests import problem_of
+from opendrs.api.problems import ProblemError, problem_response
+from opendrs.api.responses import described
+from opendrs.api.routes import (
+    access,
+    cluster,
+    explanations,
+    history,
+    operator,
+    plans,
+    state,
+)
+from opendrs.api.schema.access import HealthDocument
+from opendrs.api.schema.common import ApiProblem, FieldError
+from opendrs.controller.events import LogEventCode, log_event
+from opendrs.errors import ConfigurationError, StoreError
+
+PREFIX = "/api/v1"
+DESCRIPTION = """
+State of a platform and its controller, plans, and the commands of operators.
+
+Every operation except `/health` and this document requires a token
+(`Authorization: Bearer odrs_...`) or a browser session (`PUT /session`). Roles: a
+viewer reads; an operator also approves plans, sets the mode, pauses, drains and closes
+circuit breakers; an admin also reads the audit and manages tokens. A browser session
+changes something only from a page of the same origin.
+
+Errors are problem details of RFC 9457. `type` and `code` are stable. Unknown values are
+null. CPU is in cores, memory in bytes, times in UTC.
+"""
+_ALL = described(401, 403, 422, 429, 503)
+
+
+def create_web_app(context: ApiContext) -> FastAPI:
+    """Return the application without the limits of requests and the dashboard."""
+    app = FastAPI(
+        title="OpenDRS",
+        description=DESCRIPTION,
+        version="1",
+        openapi_url=f"{PREFIX}/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        separate_input_output_schemas=False,
+    )
+    for router in _routers(context):
+        app.include_router(router, prefix=PREFIX, responses=_ALL)
+
+    @app.get(
+        f"{PREFIX}/health",
+        response_model=HealthDocument,
+        tags=["state"],
+        summary="Check that the server responds",
+    )
+    async def get_health() -> dict[str, str]:
+        """Check that the server responds; requires no token."""
+        return {"status": "ok", "version": __version__}
+
+    app.add_exception_handler(ProblemError, _problem)
+    app.add_exception_handler(ConfigurationError, _problem)
+    app.add_exception_handler(StoreError, _problem)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _no_route)
+    app.add_exception_handler(Exception, _internal_error)
+    return app
+
+
+def _routers(context: ApiContext) -> Sequence[APIRouter]:
+    subjects = (state, plans, operator, cluster, explanations, history, access)
+    return [subject.routes(context) for subject in subjects]
+
+
+def _problem(http: Request, error: Exception) -> Response:
+    del http
+    if isinstance(error, StoreError):
+        log_event(LogEventCode.WEB_STORE_FAILED, str(error), level=logging.ERROR)
+    return problem_response(problem_of(error))
+
+
+def _invalid(http: Request, error: Exception) -> Response:
+    del http
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - it is registered for these
+    errors = [
+        FieldError(pointer=_pointer(each["loc"]), detail=str(each["msg"]))
+        for each in error.errors()
+    ]
+    detail = "; ".join(f"{each.pointer}: {each.detail}" for each in errors[:5])
+    return problem_response(
+        ProblemError(ApiProblem.BODY_INVALID, detail, errors=errors)
+    )
+
+
+def _pointer(location: Sequence[int | str]) -> str:
+    """Return a JSON pointer into the body, or the name of a parameter."""
+    place, *parts = location
+    if place != "body":
+        return ".".join(map(str, parts))
+    steps = (str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+    return "".join(f"/{step}" for step in steps)
+
+
+def _no_route(http: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - it is registered for these
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        detail = f"{http.method}: method not allowed"
+        problem = ProblemError(ApiProblem.METHOD_NOT_ALLOWED, detail, headers=headers)
+    elif error.status_code == 404:
+        problem = ProblemError(ApiProblem.NOT_FOUND, "no such path")
+    else:
+        problem = ProblemError(ApiProblem.BODY_INVALID, str(error.detail))
+    return problem_response(problem)
+
+
+def _internal_error(http: Request, error: Exception) -> Response:
+    del http, error  # logged by the server, which raises it again
+    detail = "internal error; see the log of opendrs serve"
+    return problem_response(ProblemError(ApiProblem.INTERNAL_ERROR, detail))

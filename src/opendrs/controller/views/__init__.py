@@ -1,0 +1,1 @@
+"""Views: plain documents for operators, computed from records alone."""

@@ -1,0 +1,153 @@
+"""Exceptions: what needs the attention of an operator, each with its cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from opendrs.controller.views.cluster_columns import ClusterColumns
+from opendrs.model import Limits, StepId, format_count
+from opendrs.ports import Outcome, StepRecord
+
+HIGH_CPU = 0.9  # used fraction of the cores of a node
+MAX_SHOWN = 50  # exceptions with the same code
+_FAILURES = (Outcome.FAILED, Outcome.LOST, Outcome.ABORTED)
+
+
+class ExceptionCode(StrEnum):
+    """Code of an exception. The values are stable."""
+
+    STORE_UNAVAILABLE = "store-unavailable"
+    """The store cannot be read; the state is the last one that was read."""
+    CONTROLLER_NOT_RUNNING = "controller-not-running"
+    """No controller runs."""
+    CONTROLLER_LATE = "controller-late"
+    """The last cycle is older than three intervals, and no step is running."""
+    CYCLE_FAILED = "cycle-failed"
+    """The last cycle ended with an error of the platform."""
+    BREAKER_OPEN = "breaker-open"
+    """The circuit breaker is open: plans need an approval."""
+    API_BREAKER_OPEN = "api-breaker-open"
+    """The circuit breaker for the API of the platform is open: no step starts."""
+    PAUSED = "paused"
+    """An operator has paused the controller."""
+    RULE_VIOLATED = "rule-violated"
+    """A rule does not hold now; an error if it is strict."""
+    NODE_UNREACHABLE = "node-unreachable"
+    """A node does not respond."""
+    NODE_CPU_HIGH = "node-cpu-high"
+    """A node uses more than 90 % of its cores."""
+    NODE_MEMORY_HIGH = "node-memory-high"
+    """A node uses memory that `memory_headroom` keeps free."""
+    METRICS_MISSING = "metrics-missing"
+    """The use of a node is unknown."""
+    STEP_FAILED = "step-failed"
+    """A step of the last day failed, was aborted, or is lost."""
+    STOOD_BACK = "stood-back"
+    """A node receives no guests while a job of the platform runs on it."""
+
+
+SEVERITIES: Mapping[ExceptionCode, str] = {
+    ExceptionCode.STORE_UNAVAILABLE: "error",
+    ExceptionCode.CONTROLLER_NOT_RUNNING: "error",
+    ExceptionCode.CONTROLLER_LATE: "error",
+    ExceptionCode.CYCLE_FAILED: "error",
+    ExceptionCode.BREAKER_OPEN: "error",
+    ExceptionCode.API_BREAKER_OPEN: "error",
+    ExceptionCode.PAUSED: "info",
+    ExceptionCode.RULE_VIOLATED: "warning",
+    ExceptionCode.NODE_UNREACHABLE: "warning",
+    ExceptionCode.NODE_CPU_HIGH: "warning",
+    ExceptionCode.NODE_MEMORY_HIGH: "warning",
+    ExceptionCode.METRICS_MISSING: "warning",
+    ExceptionCode.STEP_FAILED: "warning",
+    ExceptionCode.STOOD_BACK: "info",
+}
+ExceptionEntry = dict[str, str | None]
+
+
+def exception_entry(
+    code: ExceptionCode,
+    subject: str | None,
+    detail: str,
+    severity: str | None = None,
+) -> ExceptionEntry:
+    """Return an exception as plain values."""
+    return {
+        "code": code.value,
+        "severity": severity or SEVERITIES[code],
+        "subject": subject,
+        "detail": detail,
+    }
+
+
+def shortened(entries: Sequence[ExceptionEntry]) -> list[ExceptionEntry]:
+    """Return *entries*; beyond `MAX_SHOWN` only their number."""
+    if len(entries) <= MAX_SHOWN:
+        return list(entries)
+    more = dict(entries[MAX_SHOWN])
+    count = format_count(len(entries) - MAX_SHOWN, "more of them")
+    return [*entries[:MAX_SHOWN], {**more, "subject": None, "detail": f"and {count}"}]
+
+
+def violated_rules(decision: Mapping[str, Any]) -> Iterator[ExceptionEntry]:
+    """Yield the rules that the snapshot of *decision* violates."""
+    for each in decision.get("violations", {}).get("before", ()):
+        guests = ", ".join(each["guests"])
+        yield exception_entry(
+            ExceptionCode.RULE_VIOLATED,
+            each["rule"],
+            f"{each['rule']}: {guests}",
+            "error" if each["strict"] else None,
+        )
+
+
+def node_exceptions(
+    cluster: ClusterColumns, limits: Limits, stand_back_jobs: Iterable[str]
+) -> Iterator[ExceptionEntry]:
+    """Yield the nodes that do not respond, are overloaded, or are not measured."""
+    nodes, jobs = cluster.nodes, set(stand_back_jobs)
+    for index, name in enumerate(nodes["id"]):
+        state = nodes["state"][index]
+        if state == "unknown":
+            detail = f"{name}: does not respond"
+            yield exception_entry(ExceptionCode.NODE_UNREACHABLE, name, detail)
+        elif state in ("online", "maintenance"):
+            yield from _load_exceptions(cluster, index, limits)
+        if busy := jobs.intersection(nodes["jobs"][index]):
+            detail = f"{name}: {', '.join(sorted(busy))} is running"
+            yield exception_entry(ExceptionCode.STOOD_BACK, name, detail)
+
+
+def _load_exceptions(
+    cluster: ClusterColumns, index: int, limits: Limits
+) -> Iterator[ExceptionEntry]:
+    nodes = cluster.nodes
+    name = nodes["id"][index]
+    cpu, cores = nodes["cpu"][index], nodes["cpu_capacity"][index]
+    memory, size = nodes["memory"][index], nodes["memory_capacity"][index]
+    unknown = [
+        text for text, value in (("CPU", cpu), ("memory", memory)) if value is None
+    ]
+    if unknown:
+        detail = f"{name}: the use of {' and '.join(unknown)} is unknown"
+        yield exception_entry(ExceptionCode.METRICS_MISSING, name, detail)
+    if cpu is not None and cores and cpu > HIGH_CPU * cores:
+        detail = f"{name}: {cpu:.1f} of {cores:g} cores are in use"
+        yield exception_entry(ExceptionCode.NODE_CPU_HIGH, name, detail)
+    allowed = 1 - limits.memory_headroom
+    if memory is not None and size and memory > allowed * size:
+        detail = f"{name}: {memory / size:.0%} of the memory is in use; "
+        detail += f"{allowed:.0%} may be"
+        yield exception_entry(ExceptionCode.NODE_MEMORY_HIGH, name, detail)
+
+
+def failed_steps(records: Iterable[StepRecord]) -> Iterator[ExceptionEntry]:
+    """Yield the steps of *records* that failed, the newest first."""
+    failed = [each for each in records if each.outcome in _FAILURES]
+    for each in sorted(failed, key=lambda record: record.intended_at, reverse=True):
+        step: StepId = each.step
+        detail = f"{each.outcome}: {each.detail}" if each.detail else str(each.outcome)
+        detail = f"step {step} of {each.run}: {detail}"
+        yield exception_entry(ExceptionCode.STEP_FAILED, f"{each.run}/{step}", detail)

@@ -1,0 +1,84 @@
+"""A plan with its steps: reasons, outcomes, and estimated times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from opendrs.controller.serialization import step_document
+from opendrs.controller.views.state import plan_summary
+from opendrs.model import Step, StepId
+from opendrs.ports import HistoryReader, PlanRecord, StepRecord
+
+
+def plan_view(plan: PlanRecord, history: HistoryReader) -> dict[str, Any]:
+    """Return *plan* with its steps as plain values.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    cycle = history.cycle_of(plan.run)
+    decision = {} if cycle is None else history.decision(cycle)
+    estimates = {} if cycle is None else history.estimates(cycle)
+    records = {each.step: each for each in history.records_of(plan.run)}
+    starts = _estimated_starts(plan.steps, estimates)
+    approval = plan.approval
+    return {
+        **plan_summary(plan),
+        "run": plan.run,
+        "detail": plan.detail,
+        "changed_at": plan.changed_at.isoformat(),
+        "approval": None
+        if approval is None
+        else {
+            "user": approval.user,
+            "at": approval.at.isoformat(),
+            "steps": list(approval.steps),
+        },
+        "groups": [list(group) for group in plan.groups],
+        "before": dict(decision.get("before", {})),
+        "after": dict(decision.get("after", {})),
+        "steps": [
+            {
+                **step_document(step),
+                "approved": None if approval is None else step.id in approval.steps,
+                **_outcome(records.get(step.id)),
+                "estimated_start": starts.get(step.id),
+                "estimated_seconds": estimates.get(step.id),
+            }
+            for step in plan.steps
+        ],
+    }
+
+
+def _outcome(record: StepRecord | None) -> dict[str, Any]:
+    if record is None:
+        return {
+            "outcome": None,
+            "outcome_detail": None,
+            "started_at": None,
+            "ended_at": None,
+        }
+    ended = record.ended_at
+    return {
+        "outcome": record.outcome,
+        "outcome_detail": record.detail or None,
+        "started_at": record.intended_at.isoformat(),
+        "ended_at": None if ended is None else ended.isoformat(),
+    }
+
+
+def _estimated_starts(
+    steps: tuple[Step, ...], estimates: Mapping[str, float]
+) -> dict[StepId, float]:
+    """Return the earliest start of each step, in seconds after the first one.
+
+    Limits on parallel migrations delay steps further. A step after one without an
+    estimate has none.
+    """
+    starts: dict[StepId, float] = {}
+    for step in steps:
+        if all(each in starts and each in estimates for each in step.depends_on):
+            ends = [starts[each] + estimates[each] for each in step.depends_on]
+            starts[step.id] = max(ends, default=0.0)
+    return starts

@@ -1,0 +1,119 @@
+"""Reasons why guests stay, why nodes receive none, and what would have to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Any
+
+from opendrs.controller.views.figures import known_load, reading_record
+from opendrs.controller.views.remedies import remedy
+from opendrs.model import NodeState
+from opendrs.ports import CycleRecord
+
+Plain = Mapping[str, Any]
+Document = dict[str, Any]
+
+NOT_CHOSEN = "not-chosen"
+
+
+class NodeReason(StrEnum):
+    """Reason why a node receives no guests at all. The values are stable."""
+
+    NODE_UNREACHABLE = "node-unreachable"
+    """The node does not respond."""
+    NODE_OFFLINE = "node-offline"
+    """The node is off."""
+    NODE_IN_MAINTENANCE = "node-in-maintenance"
+    """The node is drained."""
+    NODE_EXCLUDED = "node-excluded"
+    """The node is excluded, for example while a job such as a backup runs on it."""
+    NODE_NOT_MEASURED = "node-not-measured"
+    """Its capacity or its use is unknown: it is never a target."""
+    NODE_FULL = "node-full"
+    """Its memory in use reaches the limit of `limits.memory_headroom`."""
+
+
+_NODE_REMEDIES: Mapping[NodeReason, str] = {
+    NodeReason.NODE_UNREACHABLE: "restore the connection to the node",
+    NodeReason.NODE_OFFLINE: "power the node on",
+    NodeReason.NODE_IN_MAINTENANCE: "end the drain, or the maintenance on the platform",
+    NodeReason.NODE_EXCLUDED: "wait until the jobs on it have ended",
+    NodeReason.NODE_NOT_MEASURED: "make the platform report its capacity and use",
+    NodeReason.NODE_FULL: "move guests away, or lower limits.memory_headroom",
+}
+_NODE_STATES: Mapping[str, NodeReason] = {
+    NodeState.UNKNOWN.value: NodeReason.NODE_UNREACHABLE,
+    NodeState.OFFLINE.value: NodeReason.NODE_OFFLINE,
+    NodeState.MAINTENANCE.value: NodeReason.NODE_IN_MAINTENANCE,
+    NodeState.EXCLUDED.value: NodeReason.NODE_EXCLUDED,
+}
+
+
+def reason_documents(cycle: CycleRecord) -> list[Document]:
+    """Return the reasons of *cycle*, each with its guests or nodes.
+
+    First are the reasons of guests that the policy skipped, then `not-chosen` for those
+    that it considered and that are in no step, then those of nodes. Each has `code`,
+    `detail`, `change` (what would have to change), `guests` and `nodes`.
+
+    Raises:
+        StoreError: The record is damaged.
+    """
+    with reading_record(cycle.run):
+        document: Plain = cycle.document
+        return [*_of_guests(document), *_of_nodes(document)]
+
+
+def _of_guests(document: Plain) -> Iterator[Document]:
+    decision = document["decision"]
+    explained = {step["guest"] for step in decision["steps"]}
+    for group in decision["skipped"]:
+        explained.update(group["guests"])
+        yield _reason(group["reason"], group["detail"], guests=list(group["guests"]))
+    others = [name for name in document["snapshot"]["guests"] if name not in explained]
+    if others:
+        detail = f"{decision['reason']}: {decision['detail']}".removesuffix(": ")
+        yield _reason(NOT_CHOSEN, detail, guests=others)
+
+
+def _of_nodes(document: Plain) -> Iterator[Document]:
+    full = 1 - document["settings"]["limits"]["memory_headroom"]
+    found: dict[NodeReason, list[str]] = {}
+    for name, node in document["snapshot"]["nodes"].items():
+        reason = _node_reason(node, full)
+        if reason is not None:
+            found.setdefault(reason, []).append(name)
+    for reason in NodeReason:
+        if reason in found:
+            detail = "receives no guests"
+            yield _reason(reason.value, detail, nodes=found[reason])
+
+
+def _node_reason(node: Plain, full: float) -> NodeReason | None:
+    state = node.get("state", NodeState.UNKNOWN.value)
+    if state in _NODE_STATES:
+        return _NODE_STATES[state]
+    load = known_load(node)
+    if load is None:
+        return NodeReason.NODE_NOT_MEASURED
+    return NodeReason.NODE_FULL if load[1] >= full else None
+
+
+def _reason(
+    code: str,
+    detail: str,
+    *,
+    guests: list[str] | None = None,
+    nodes: list[str] | None = None,
+) -> Document:
+    change = remedy(code)
+    if nodes is not None:
+        change = _NODE_REMEDIES[NodeReason(code)]
+    return {
+        "code": code,
+        "detail": detail,
+        "change": change,
+        "guests": guests or [],
+        "nodes": nodes or [],
+    }

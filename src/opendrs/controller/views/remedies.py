@@ -1,0 +1,74 @@
+"""What would have to change so that a guest is moved, or so that a plan is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from opendrs.arrays.move_groups import SkipReason
+from opendrs.policies import DecisionReason
+
+_CODES: Mapping[str, str] = {
+    SkipReason.NOT_RUNNING: "start the guest; only running guests migrate",
+    SkipReason.MIGRATION_IN_PROGRESS: "wait until its migration has ended",
+    SkipReason.MANAGED_ELSEWHERE: (
+        "turn off the other program that places it, or exclude the guest there"
+    ),
+    SkipReason.GUEST_LOCKED: "wait until the operation of the platform has ended",
+    SkipReason.NODE_NOT_ONLINE: "bring its node online",
+    SkipReason.PINNED: "remove it from the rule that pins it",
+    SkipReason.TAG_EXCLUDED: "remove the tag, or the rule that excludes it",
+    SkipReason.CONTRADICTORY_RULES: (
+        "change one of the rules that contradict each other"
+    ),
+    SkipReason.RECENTLY_STARTED: "wait until limits.min_uptime has elapsed",
+    SkipReason.COOLDOWN: "wait until limits.cooldown has elapsed",
+    SkipReason.NOT_HA_MANAGED: "put it under the HA manager, or use another policy",
+    SkipReason.METRICS_MISSING: "make the platform report its use",
+    SkipReason.NO_CPU_LIMIT: "set a CPU limit, or use the dynamic load model",
+    SkipReason.MOBILITY_NONE: (
+        "remove what binds it to its node, such as a local disk or a device"
+    ),
+    SkipReason.MOBILITY_COLD: "allow cold migration in the settings of the policy",
+    SkipReason.GROUP_MEMBER_SKIPPED: (
+        "resolve the reason of the other guest of its affinity group"
+    ),
+    SkipReason.GROUP_ON_SEVERAL_NODES: (
+        "bring the guests of its affinity group together on one node"
+    ),
+    SkipReason.NO_COMMON_NODE: (
+        "free memory on a node that is allowed for all guests of its group"
+    ),
+    SkipReason.NO_FEASIBLE_NODE: (
+        "free memory on an allowed node, add a node, or relax its rules"
+    ),
+    SkipReason.OVER_BUDGET: "raise the budget of migrations in [protection]",
+    SkipReason.LAST_MIGRATED: "wait until another guest has been migrated",
+    "immovable": "remove the rule that excludes it from migration",
+    "not-chosen": (
+        "nothing, unless the load changes: other moves improve the cluster more, or "
+        "no plan is needed"
+    ),
+    DecisionReason.METRICS_MISSING: "make the platform report the missing metrics",
+    DecisionReason.MIGRATION_IN_PROGRESS: "wait until the migrations have ended",
+    DecisionReason.HOLD_NOT_REACHED: "wait: the imbalance has to last for more cycles",
+    DecisionReason.INTERVAL_NOT_ELAPSED: "wait until the interval has elapsed",
+    DecisionReason.CLUSTER_SETTLING: "wait until the metrics are reliable again",
+    DecisionReason.NO_CANDIDATE: (
+        "relax rules, free memory, or add a node: no move is feasible"
+    ),
+    DecisionReason.IMPROVEMENT_TOO_SMALL: (
+        "lower the least improvement in the settings of the policy"
+    ),
+    DecisionReason.MIGRATION_LIMIT_REACHED: (
+        "raise the limit of migrations in the settings of the policy"
+    ),
+}
+
+
+def remedy(code: str) -> str | None:
+    """Return what would have to change, by the code of a reason; None if nothing.
+
+    Args:
+        code: A `SkipReason`, a `DecisionReason`, or a code of an explanation.
+    """
+    return _CODES.get(code)
