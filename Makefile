@@ -145,7 +145,7 @@ pictures: $(VENV)/ready
 
 # The dashboard, from web/ into src/opendrs/web; needs node 18 or newer, and npm.
 web:
-	cd web && npm ci --no-fund --no-audit && npm run check && npm run build
+	cd web && npm ci --no-fund --no-audit && npm run types && npm run check && npm run build
 
 # The optional adapter for libvirt: needs libvirt-dev, pkg-config and a compiler.
 libvirt: $(VENV)/ready

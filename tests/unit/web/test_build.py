@@ -43,6 +43,22 @@ def test_build_again_gives_the_committed_bytes(tmp_path: Path) -> None:
 
 
 @needs_node
+def test_generated_types_are_those_of_the_openapi_document(tmp_path: Path) -> None:
+    types = tmp_path / "types.ts"
+    document = ROOT / "docs" / "reference" / "openapi.json"
+
+    _run(
+        "node_modules/openapi-typescript/bin/cli.js",
+        str(document),
+        "--output",
+        str(types),
+    )
+
+    committed = SOURCES / "src" / "api" / "generated.ts"
+    assert types.read_text("utf-8") == committed.read_text("utf-8")
+
+
+@needs_node
 @pytest.mark.slow
 def test_sources_pass_the_type_checker() -> None:
     _run("node_modules/typescript/bin/tsc", "--noEmit")

@@ -48,6 +48,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/consolidation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get power and sleeping nodes
+         * @description Get the nodes that are off, the power actions, and the estimated power.
+         */
+        get: operations["get_consolidation_api_v1_consolidation_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/drains": {
         parameters: {
             query?: never;
@@ -93,6 +113,49 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/explanations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Explain a decision
+         * @description Explain why the last cycle, or another one, decided as it did.
+         *
+         *     For a guest: why it is moved or stays, which rules bind it, how many nodes are
+         *     feasible, and what would have to change.
+         */
+        get: operations["explain_subject_api_v1_explanations_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/guests/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a guest
+         * @description Get a guest: use over the last day, rules, moves, and why it stays.
+         */
+        get: operations["get_guest_api_v1_guests__id__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/health": {
         parameters: {
             query?: never;
@@ -105,6 +168,110 @@ export interface paths {
          * @description Check that the server responds; requires no token.
          */
         get: operations["get_health_api_v1_health_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/history/cluster": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the cluster as it was at a time
+         * @description Get the cluster of the last cycle at or before a time that is stored.
+         */
+        get: operations["get_cluster_api_v1_history_cluster_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/history/cycles": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List recorded cycles
+         * @description List recorded cycles, the newest first.
+         *
+         *     With `guest` or `node`, only cycles whose plan concerns it.
+         */
+        get: operations["list_cycles_api_v1_history_cycles_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/history/cycles/{run}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the cluster as it was in a cycle
+         * @description Get the cluster that a cycle evaluated, and the decision then made.
+         */
+        get: operations["get_cycle_api_v1_history_cycles__run__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/history/moves": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List started steps
+         * @description List started steps with prediction and result, the newest first.
+         */
+        get: operations["list_moves_api_v1_history_moves_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/history/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get figures of the cluster over time
+         * @description Get imbalance, highest loads, suffering guests and violated rules over time.
+         *
+         *     The default is the last day before `until`, or before now.
+         */
+        get: operations["get_series_api_v1_history_series_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -152,6 +319,26 @@ export interface paths {
          * @description Set the mode, which replaces the configured one until it is set again.
          */
         put: operations["set_mode_api_v1_mode_put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/nodes/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a node
+         * @description Get a node: load over the last day, guests, rules, moves, drain.
+         */
+        get: operations["get_node_api_v1_nodes__id__get"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -304,9 +491,49 @@ export interface paths {
         get?: never;
         /**
          * Reject a plan
-         * @description Reject a proposed plan.
+         * @description Reject a proposed plan. The same steps are not proposed again for a time.
          */
         put: operations["reject_plan_api_v1_plans__id__rejection_put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/reasons": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List why guests stay and nodes receive none
+         * @description List the reasons of a cycle, each with its guests or nodes.
+         */
+        get: operations["list_reasons_api_v1_reasons_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the rules
+         * @description List the rules with state, origin, contradictions, and what repairs them.
+         */
+        get: operations["list_rules_api_v1_rules_get"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -337,6 +564,28 @@ export interface paths {
          * @description End the browser session.
          */
         delete: operations["sign_out_api_v1_session_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the settings
+         * @description List the settings of the configuration file, with line, and the defaults.
+         *
+         *     Secrets are masked.
+         */
+        get: operations["list_settings_api_v1_settings_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -533,6 +782,83 @@ export interface components {
             because: string;
         };
         /**
+         * ClusterSeries
+         * @description Figures of the cluster over time, oldest first, in columns.
+         */
+        ClusterSeries: {
+            /** At */
+            at: string[];
+            /**
+             * Complete
+             * @description False: request again for the other points.
+             */
+            complete: boolean;
+            /** Highest Cpu */
+            highest_cpu: (number | null)[];
+            /** Highest Memory */
+            highest_memory: (number | null)[];
+            /**
+             * Imbalance
+             * @description Normalized coefficient of variation of the node loads.
+             */
+            imbalance: (number | null)[];
+            /** Run */
+            run: string[];
+            /**
+             * Suffering
+             * @description Guests that get too few resources.
+             */
+            suffering: number[];
+            /**
+             * Violated Rules
+             * @description Strict rules.
+             */
+            violated_rules: number[];
+            /** Worst Node */
+            worst_node: (string | null)[];
+        };
+        /**
+         * ConsolidationDocument
+         * @description Power of the cluster and nodes that are off.
+         */
+        ConsolidationDocument: {
+            /**
+             * Actions
+             * @description The newest first.
+             */
+            actions: components["schemas"]["PowerActionDocument"][];
+            /**
+             * Consolidates
+             * @description True if the policy is consolidate.
+             */
+            consolidates: boolean;
+            /**
+             * Decided At
+             * Format: date-time
+             */
+            decided_at: string;
+            /** Empty Nodes */
+            empty_nodes: string[];
+            /** Online Nodes */
+            online_nodes: number;
+            /** Policy */
+            policy: string;
+            /**
+             * Power
+             * @description Watts that the policy estimates; else null.
+             */
+            power: number | null;
+            /**
+             * Power After
+             * @description The same after its plan.
+             */
+            power_after: number | null;
+            /** Run */
+            run: string;
+            /** Sleeping */
+            sleeping: components["schemas"]["SleepingNode"][];
+        };
+        /**
          * ControllerDocument
          * @description The controller of the platform.
          */
@@ -594,6 +920,78 @@ export interface components {
             secret: string;
             /** Single Use */
             single_use: boolean;
+        };
+        /**
+         * CycleDocument
+         * @description A recorded cycle without its cluster.
+         */
+        CycleDocument: {
+            /**
+             * Decided At
+             * Format: date-time
+             */
+            decided_at: string;
+            /** Detail */
+            detail: string;
+            /**
+             * Inputs
+             * @description `dropped` if its cluster is not stored any more.
+             */
+            inputs: string;
+            /** Policy */
+            policy: string;
+            /**
+             * Reason
+             * @description Code of the decision reason.
+             */
+            reason: string;
+            /** Run */
+            run: string;
+            /**
+             * Steps
+             * @description Number of steps of its plan.
+             */
+            steps: number;
+        };
+        /**
+         * CycleList
+         * @description Recorded cycles, the newest first.
+         */
+        CycleList: {
+            /** Cycles */
+            cycles: components["schemas"]["CycleDocument"][];
+            /**
+             * Next
+             * @description Cursor of the next page; null at the end.
+             */
+            next: string | null;
+        };
+        /**
+         * CycleStepDocument
+         * @description A step of the decision of a cycle, and its outcome.
+         */
+        CycleStepDocument: {
+            /** Depends On */
+            depends_on: string[];
+            /** Detail */
+            detail: string;
+            /** Guest */
+            guest: string | null;
+            /** Id */
+            id: string;
+            /** Kind */
+            kind: string;
+            /**
+             * Outcome
+             * @description `in-progress` without one; null if not started.
+             */
+            outcome: string | null;
+            /** Outcome Detail */
+            outcome_detail: string;
+            /** Source */
+            source: string | null;
+            /** Target */
+            target: string | null;
         };
         /**
          * DrainDocument
@@ -687,6 +1085,28 @@ export interface components {
             subject: string | null;
         };
         /**
+         * ExplanationDocument
+         * @description Explanation of a decision, a step, a node or a guest.
+         */
+        ExplanationDocument: {
+            /** Answer */
+            answer: string;
+            /**
+             * Change
+             * @description What would have to change; null if nothing.
+             */
+            change: string | null;
+            /**
+             * Code
+             * @description Decision reason, skip reason, or `planned`, `not-chosen`, `no-feasible-node`, `immovable`, `node`.
+             */
+            code: string;
+            /** Details */
+            details: string[];
+            /** Subject */
+            subject: string;
+        };
+        /**
          * FieldError
          * @description Error in one place of a request.
          */
@@ -731,6 +1151,44 @@ export interface components {
             stays: (string | null)[];
         };
         /**
+         * GuestDocument
+         * @description A guest.
+         */
+        GuestDocument: {
+            /**
+             * Decided At
+             * Format: date-time
+             */
+            decided_at: string;
+            explanation: components["schemas"]["ExplanationDocument"] | null;
+            /**
+             * Facts
+             * @description Values by name; CPU in cores, memory in bytes, rates in bytes/s.
+             */
+            facts: {
+                [key: string]: string | number | null;
+            };
+            /** Id */
+            id: string;
+            /** Migrating To */
+            migrating_to: string | null;
+            /** Moves */
+            moves: components["schemas"]["MoveDocument"][];
+            /** Node */
+            node: string;
+            /** Rules */
+            rules: components["schemas"]["RuleDocument"][];
+            /**
+             * Run
+             * @description The cycle that it is shown in.
+             */
+            run: string;
+            /** @description Cores and bytes over time. */
+            series: components["schemas"]["LoadSeries"];
+            /** State */
+            state: string;
+        };
+        /**
          * HealthDocument
          * @description The server responds.
          */
@@ -743,6 +1201,7 @@ export interface components {
             /** Version */
             version: string;
         };
+        JsonValue: unknown;
         /**
          * LastCycleDocument
          * @description The last cycle that ended.
@@ -777,6 +1236,33 @@ export interface components {
             seconds: number;
             /** Steps */
             steps: number;
+        };
+        /**
+         * LoadDocument
+         * @description Load of a node, as fractions of its capacity.
+         */
+        LoadDocument: {
+            /** Cpu */
+            cpu: number | null;
+            /** Memory */
+            memory: number | null;
+        };
+        /**
+         * LoadSeries
+         * @description Load over time, oldest first, in columns.
+         */
+        LoadSeries: {
+            /** At */
+            at: string[];
+            /**
+             * Complete
+             * @description False: request again for the other points.
+             */
+            complete: boolean;
+            /** Cpu */
+            cpu: (number | null)[];
+            /** Memory */
+            memory: (number | null)[];
         };
         /**
          * Mode
@@ -816,6 +1302,68 @@ export interface components {
          */
         ModeSource: "configuration" | "operator" | "policy" | "schedule" | "repair" | "breaker" | "api-breaker" | "pause";
         /**
+         * MoveDocument
+         * @description A started step: prediction and result.
+         */
+        MoveDocument: {
+            /** Detail */
+            detail: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Guest */
+            guest: string | null;
+            /**
+             * Intended At
+             * Format: date-time
+             */
+            intended_at: string;
+            /** Kind */
+            kind: string;
+            load: components["schemas"]["MoveLoadDocument"];
+            outcome: components["schemas"]["Outcome"] | null;
+            /** Predicted Seconds */
+            predicted_seconds: number | null;
+            /** Run */
+            run: string;
+            /** Seconds */
+            seconds: number | null;
+            /** Source */
+            source: string | null;
+            /** Step */
+            step: string;
+            /** Target */
+            target: string | null;
+        };
+        /**
+         * MoveEndsDocument
+         * @description Loads of both nodes of a move.
+         */
+        MoveEndsDocument: {
+            source: components["schemas"]["LoadDocument"] | null;
+            target: components["schemas"]["LoadDocument"] | null;
+        };
+        /**
+         * MoveList
+         * @description Started steps, the newest first.
+         */
+        MoveList: {
+            /** Moves */
+            moves: components["schemas"]["MoveDocument"][];
+            /**
+             * Next
+             * @description Cursor of the next page; null at the end.
+             */
+            next: string | null;
+        };
+        /**
+         * MoveLoadDocument
+         * @description Loads in the cycle that decided a move, and in the first one after it.
+         */
+        MoveLoadDocument: {
+            after: components["schemas"]["MoveEndsDocument"];
+            before: components["schemas"]["MoveEndsDocument"];
+        };
+        /**
          * NodeColumns
          * @description The nodes.
          */
@@ -852,6 +1400,49 @@ export interface components {
             role: string[];
             /** State */
             state: string[];
+        };
+        /**
+         * NodeDocument
+         * @description A node.
+         */
+        NodeDocument: {
+            /**
+             * Arriving
+             * @description Guests that migrate to it.
+             */
+            arriving: string[];
+            /**
+             * Decided At
+             * Format: date-time
+             */
+            decided_at: string;
+            /** @description Null if no operator drains it. */
+            drain: components["schemas"]["DrainDocument"] | null;
+            explanation: components["schemas"]["ExplanationDocument"] | null;
+            /**
+             * Facts
+             * @description Values by name; CPU in cores, memory in bytes, rates in bytes/s.
+             */
+            facts: {
+                [key: string]: string | number | null;
+            };
+            /** Guests */
+            guests: string[];
+            /** Id */
+            id: string;
+            /** Moves */
+            moves: components["schemas"]["MoveDocument"][];
+            /** Rules */
+            rules: components["schemas"]["RuleDocument"][];
+            /**
+             * Run
+             * @description The cycle that it is shown in.
+             */
+            run: string;
+            /** @description Fractions of its capacity over time. */
+            series: components["schemas"]["LoadSeries"];
+            /** State */
+            state: string;
         };
         /**
          * NothingDocument
@@ -1068,6 +1659,29 @@ export interface components {
             step_count: number;
         };
         /**
+         * PowerActionDocument
+         * @description A power action.
+         */
+        PowerActionDocument: {
+            /** Detail */
+            detail: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Kind */
+            kind: string;
+            /** Node */
+            node: string;
+            /** Outcome */
+            outcome: string | null;
+            /** Run */
+            run: string;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+        };
+        /**
          * Problem
          * @description Problem details of RFC 9457 (`application/problem+json`).
          */
@@ -1091,6 +1705,90 @@ export interface components {
             type: string;
         };
         /**
+         * ReasonDocument
+         * @description A reason why guests stay, or why nodes receive no guests.
+         */
+        ReasonDocument: {
+            /**
+             * Change
+             * @description What would have to change.
+             */
+            change: string | null;
+            /** Code */
+            code: string;
+            /** Detail */
+            detail: string;
+            /** Guests */
+            guests: string[];
+            /** Nodes */
+            nodes: string[];
+        };
+        /**
+         * ReasonList
+         * @description Reasons of a cycle.
+         */
+        ReasonList: {
+            /** Decided At */
+            decided_at: string | null;
+            /** Reasons */
+            reasons: components["schemas"]["ReasonDocument"][];
+            /** Run */
+            run: string | null;
+        };
+        /**
+         * RecordedClusterDocument
+         * @description The cluster as it was, and the decision then made.
+         */
+        RecordedClusterDocument: {
+            /**
+             * After
+             * @description Metrics of the policy by name.
+             */
+            after: {
+                [key: string]: number | null;
+            };
+            /**
+             * Before
+             * @description Metrics of the policy by name.
+             */
+            before: {
+                [key: string]: number | null;
+            };
+            cycle: components["schemas"]["CycleDocument"];
+            guests: components["schemas"]["GuestColumns"];
+            nodes: components["schemas"]["NodeColumns"];
+            /** Notes */
+            notes: string[];
+            /**
+             * Observed At
+             * Format: date-time
+             */
+            observed_at: string;
+            /**
+             * Schedule
+             * @description Entry of the schedule; null without one.
+             */
+            schedule: string | null;
+            /** Steps */
+            steps: components["schemas"]["CycleStepDocument"][];
+            /** Violations */
+            violations: components["schemas"]["RecordedViolation"][];
+        };
+        /**
+         * RecordedViolation
+         * @description A rule that did not hold.
+         */
+        RecordedViolation: {
+            /** Guests */
+            guests: string[];
+            /** Nodes */
+            nodes: string[];
+            /** Rule */
+            rule: string;
+            /** Strict */
+            strict: boolean;
+        };
+        /**
          * RejectionRequest
          * @description Rejection of a plan.
          */
@@ -1107,6 +1805,94 @@ export interface components {
          * @enum {string}
          */
         Role: "viewer" | "operator" | "admin";
+        /**
+         * RuleDocument
+         * @description A placement rule and its state.
+         */
+        RuleDocument: {
+            /** Detail */
+            detail: string;
+            /**
+             * Guests
+             * @description Guests that it binds.
+             */
+            guests: string[];
+            /** Kind */
+            kind: string;
+            /** Name */
+            name: string;
+            /**
+             * Nodes
+             * @description Nodes that it names.
+             */
+            nodes: string[];
+            /** Origin */
+            origin: string;
+            /**
+             * Repair
+             * @description What repairs it; null if nothing is to be.
+             */
+            repair: string | null;
+            /**
+             * Rule
+             * @description Its name, or a description.
+             */
+            rule: string;
+            state: components["schemas"]["RuleState"];
+            /** Strict */
+            strict: boolean;
+            /** Violating Guests */
+            violating_guests: string[];
+            /** Violating Nodes */
+            violating_nodes: string[];
+        };
+        /**
+         * RuleList
+         * @description The rules of the newest recorded cycle.
+         */
+        RuleList: {
+            /** Decided At */
+            decided_at: string | null;
+            /** Rules */
+            rules: components["schemas"]["RuleDocument"][];
+            /** Run */
+            run: string | null;
+        };
+        /**
+         * RuleState
+         * @description State of a rule in a cluster. The values are stable.
+         * @enum {string}
+         */
+        RuleState: "kept" | "violated" | "contradictory" | "unmatched";
+        /**
+         * RunExplanation
+         * @description Explanation with its cycle.
+         */
+        RunExplanation: {
+            /** Answer */
+            answer: string;
+            /**
+             * Change
+             * @description What would have to change; null if nothing.
+             */
+            change: string | null;
+            /**
+             * Code
+             * @description Decision reason, skip reason, or `planned`, `not-chosen`, `no-feasible-node`, `immovable`, `node`.
+             */
+            code: string;
+            /**
+             * Decided At
+             * Format: date-time
+             */
+            decided_at: string;
+            /** Details */
+            details: string[];
+            /** Run */
+            run: string;
+            /** Subject */
+            subject: string;
+        };
         /**
          * SessionDocument
          * @description Who is signed in.
@@ -1135,11 +1921,55 @@ export interface components {
             token: string;
         };
         /**
+         * SettingDocument
+         * @description A setting of the configuration.
+         */
+        SettingDocument: {
+            /**
+             * Default
+             * @description The file does not set it.
+             */
+            default: boolean;
+            /** File */
+            file: string | null;
+            /** Line */
+            line: number | null;
+            /**
+             * Path
+             * @example limits.cooldown
+             */
+            path: string;
+            value: components["schemas"]["JsonValue"];
+        };
+        /**
+         * SettingList
+         * @description The settings; secrets are `***`.
+         */
+        SettingList: {
+            /** File */
+            file: string | null;
+            /** Settings */
+            settings: components["schemas"]["SettingDocument"][];
+        };
+        /**
          * Severity
          * @description Severity of an exception. The values are stable.
          * @enum {string}
          */
         Severity: "error" | "warning" | "info";
+        /**
+         * SleepingNode
+         * @description A node that is off.
+         */
+        SleepingNode: {
+            /** Node */
+            node: string;
+            /**
+             * Since
+             * @description Its last power-off, if it is recorded.
+             */
+            since: string | null;
+        };
         /**
          * StateDelta
          * @description Changed loads, which replace those at the given positions.
@@ -1553,6 +2383,90 @@ export interface operations {
             };
         };
     };
+    get_consolidation_api_v1_consolidation_get: {
+        parameters: {
+            query?: never;
+            header?: {
+                "if-none-match"?: string;
+                "accept-encoding"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConsolidationDocument"];
+                };
+            };
+            /** @description Not Modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_drains_api_v1_drains_get: {
         parameters: {
             query?: never;
@@ -1687,6 +2601,175 @@ export interface operations {
             };
         };
     };
+    explain_subject_api_v1_explanations_get: {
+        parameters: {
+            query?: {
+                /** @description A guest, a node, a plan, or a step of the cycle; without it the decision. */
+                subject?: string | null;
+                /** @description The cycle; the newest one without it. */
+                run?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunExplanation"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_guest_api_v1_guests__id__get: {
+        parameters: {
+            query?: {
+                /** @description The cycle; the newest one without it. */
+                run?: string | null;
+                points?: number;
+            };
+            header?: {
+                "if-none-match"?: string;
+                "accept-encoding"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GuestDocument"];
+                };
+            };
+            /** @description Not Modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_health_api_v1_health_get: {
         parameters: {
             query?: never;
@@ -1703,6 +2786,409 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HealthDocument"];
+                };
+            };
+        };
+    };
+    get_cluster_api_v1_history_cluster_get: {
+        parameters: {
+            query: {
+                /** @description With a time zone. */
+                at: string;
+            };
+            header?: {
+                "if-none-match"?: string;
+                "accept-encoding"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordedClusterDocument"];
+                };
+            };
+            /** @description Not Modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_cycles_api_v1_history_cycles_get: {
+        parameters: {
+            query?: {
+                /** @description With a time zone. */
+                since?: string | null;
+                /** @description With a time zone. */
+                until?: string | null;
+                guest?: string | null;
+                node?: string | null;
+                with_plan?: boolean;
+                cursor?: number | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CycleList"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_cycle_api_v1_history_cycles__run__get: {
+        parameters: {
+            query?: never;
+            header?: {
+                "if-none-match"?: string;
+                "accept-encoding"?: string;
+            };
+            path: {
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordedClusterDocument"];
+                };
+            };
+            /** @description Not Modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_moves_api_v1_history_moves_get: {
+        parameters: {
+            query?: {
+                /** @description With a time zone. */
+                since?: string | null;
+                /** @description With a time zone. */
+                until?: string | null;
+                guest?: string | null;
+                node?: string | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MoveList"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_series_api_v1_history_series_get: {
+        parameters: {
+            query?: {
+                /** @description With a time zone. */
+                since?: string | null;
+                /** @description With a time zone. */
+                until?: string | null;
+                points?: number;
+            };
+            header?: {
+                "if-none-match"?: string;
+                "accept-encoding"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClusterSeries"];
+                };
+            };
+            /** @description Not Modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -1873,6 +3359,96 @@ export interface operations {
             };
             /** @description Forbidden */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_node_api_v1_nodes__id__get: {
+        parameters: {
+            query?: {
+                /** @description The cycle; the newest one without it. */
+                run?: string | null;
+                points?: number;
+            };
+            header?: {
+                "if-none-match"?: string;
+                "accept-encoding"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodeDocument"];
+                };
+            };
+            /** @description Not Modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2366,13 +3942,6 @@ export interface operations {
                     "application/json": components["schemas"]["PlanDocument"];
                 };
             };
-            /** @description Not Modified */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
             /** @description Unauthorized */
             401: {
                 headers: {
@@ -2717,6 +4286,180 @@ export interface operations {
             };
         };
     };
+    list_reasons_api_v1_reasons_get: {
+        parameters: {
+            query?: {
+                /** @description The cycle; the newest one without it. */
+                run?: string | null;
+            };
+            header?: {
+                "if-none-match"?: string;
+                "accept-encoding"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReasonList"];
+                };
+            };
+            /** @description Not Modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_rules_api_v1_rules_get: {
+        parameters: {
+            query?: {
+                /** @description The cycle; the newest one without it. */
+                run?: string | null;
+            };
+            header?: {
+                "if-none-match"?: string;
+                "accept-encoding"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleList"];
+                };
+            };
+            /** @description Not Modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_session_api_v1_session_get: {
         parameters: {
             query?: never;
@@ -2866,6 +4609,71 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_settings_api_v1_settings_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettingList"];
+                };
             };
             /** @description Unauthorized */
             401: {

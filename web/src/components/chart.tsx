@@ -19,7 +19,8 @@ type Show = (value: number | null | undefined) => string;
 const ROWS = 40;
 
 function valuesOf(series: Series, name: string): (number | null)[] {
-  return (series[name] as (number | null)[] | undefined) ?? series.at.map(() => null);
+  const column = (series as unknown as Record<string, (number | null)[] | undefined>)[name];
+  return column ?? series.at.map(() => null);
 }
 
 /** Return times of an axis as 18:05, or as 11-23 if they are days apart. */

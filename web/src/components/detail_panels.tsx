@@ -1,19 +1,19 @@
 /** Panels that the pages of a node and of a guest share. */
 
 import type { JSX } from "preact";
-import type { Explanation, Move, RuleDocument } from "../api/types";
-import { STAY_CODES } from "../codes";
+import type { Explanation, Move, NodeDetails, RuleDocument } from "../api/types";
 import { bytes, dateTime, duration, shortTime, UNKNOWN, words } from "../format";
 import { Badge, Empty, GuestLink, NodeLink, Panel, StateBadge } from "./parts";
 
-export function factItems(facts: Record<string, string | number | null>): [string, string][] {
+export function factItems(facts: NodeDetails["facts"]): [string, string][] {
   return Object.entries(facts).map(([name, value]) => [words(name), factText(name, value)]);
 }
 
 function factText(name: string, value: string | number | null): string {
   if (value === null) return UNKNOWN;
   if (typeof value === "string") return /^\d{4}-\d\d-\d\dT/.test(value) ? dateTime(value) : value;
-  if (name.includes("memory")) return bytes(value);
+  if (name.includes("memory") || name === "ksm_shared") return bytes(value);
+  if (name === "dirty_rate") return `${bytes(value)}/s`;
   if (name === "uptime") return duration(value);
   return Number.isInteger(value) ? String(value) : value.toFixed(2);
 }
@@ -55,7 +55,7 @@ export function DetailPanels(props: {
 function ExplanationPanel(props: { explanation: Explanation | null }): JSX.Element {
   const { explanation } = props;
   if (explanation === null) return <Panel title="Explanation"><Empty>The last decision says nothing about it.</Empty></Panel>;
-  const change = STAY_CODES[explanation.code]?.change;
+  const { change } = explanation;
   return (
     <Panel title="Explanation">
       <p class="sentence">

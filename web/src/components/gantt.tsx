@@ -137,7 +137,7 @@ function Row(props: {
   const name = step.guest ?? step.target ?? step.id;
   const label = props.labelWidth < 150 ? `${name}` : `${step.id}  ${name} → ${step.target ?? ""}`;
   const most = Math.floor(props.labelWidth / 6.6);
-  const tone = step.outcome === null || step.outcome === "done" || step.outcome === "in-progress" ? "" : " gantt-failed";
+  const tone = step.outcome === null || step.outcome === "done" ? "" : " gantt-failed";
   return (
     <g
       class={`gantt-row${props.faded ? " faded" : ""}${props.selected ? " selected" : ""}`}

@@ -14,16 +14,17 @@ import { NodeTable } from "./node_table";
 import { Choice, Search } from "./parts";
 
 const LISTED = 6;
+const OVER_LIMIT: ReadonlySet<string> = new Set(["node-cpu-high", "node-memory-high"]);
 
 type Marked = ReadonlyMap<number, Marking>;
 
 /** Return the nodes to mark: those over limits, and those with another exception. */
 export function markedNodes(nodes: NodeColumns, exceptions: readonly Exception[]): Marked {
-  const over = new Set(exceptions.filter((each) => each.code === "node-over-limit").map((each) => each.subject));
+  const over = new Set(exceptions.filter((each) => OVER_LIMIT.has(each.code)).map((each) => each.subject));
   const named = new Set(exceptions.filter((each) => each.severity !== "info").map((each) => each.subject));
   const found = new Map<number, Marking>();
   nodes.id.forEach((id, node) => {
-    const hot = (loadOf(nodes, node, "highest") ?? 0) >= HOT || nodes.over_limit[node] || over.has(id);
+    const hot = (loadOf(nodes, node, "highest") ?? 0) >= HOT || over.has(id);
     if (hot) found.set(node, "hot");
     else if (named.has(id)) found.set(node, "exception");
   });

@@ -26,7 +26,7 @@ const TONES: Record<string, Tone> = {
   lost: "error",
   aborted: "error",
   violated: "error",
-  contradicts: "error",
+  contradictory: "error",
   unreachable: "error",
   offline: "error",
   rejected: "warning",

@@ -2,8 +2,10 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { Plan, Progress, Step } from "../api/types";
-import { bytes, count, duration, percent, UNKNOWN, words } from "../format";
+import { get, query } from "../api/client";
+import type { Explanation, Plan, Progress, Step } from "../api/types";
+import { bytes, duration, percent, UNKNOWN, words } from "../format";
+import { useDocument } from "../live/loader";
 import { progressKey } from "../live/state";
 import { GuestLink, NodeLink, StateBadge } from "./parts";
 
@@ -69,7 +71,7 @@ function StepItem(props: StepListProps & { step: Step }): JSX.Element {
           </span>
           <span class="muted step-kind">{words(step.kind)}</span>
         </button>
-        <Outcome step={step} progress={step.outcome === "in-progress" ? running : null} />
+        <Outcome step={step} progress={isRunning(step) ? running : null} />
       </div>
       {step.detail !== "" ? <p class="step-detail">{step.detail}</p> : null}
       {open ? <StepDetails step={step} plan={plan} progress={running} /> : null}
@@ -77,14 +79,33 @@ function StepItem(props: StepListProps & { step: Step }): JSX.Element {
   );
 }
 
+function isRunning(step: Step): boolean {
+  return step.started_at !== null && step.ended_at === null && step.outcome === null;
+}
+
+/** Measured seconds of a step that ended; null before. */
+function realizedSeconds(step: Step): number | null {
+  if (step.started_at === null || step.ended_at === null) return null;
+  return (Date.parse(step.ended_at) - Date.parse(step.started_at)) / 1000;
+}
+
 function Outcome(props: { step: Step; progress: Progress | null }): JSX.Element {
   const { step, progress } = props;
-  if (step.outcome !== null) {
+  if (isRunning(step)) {
     const moved = progress?.total && progress.remaining !== null ? ` ${percent(1 - progress.remaining / progress.total)}` : "";
     return (
       <span class="step-outcome">
-        <StateBadge state={step.outcome} title={step.outcome_detail ?? ""} />
+        <StateBadge state="running" />
         {moved}
+      </span>
+    );
+  }
+  if (step.outcome !== null) {
+    const took = realizedSeconds(step);
+    return (
+      <span class="step-outcome">
+        <span class="muted">{took === null ? "" : `${duration(took)}, predicted ${duration(step.estimated_seconds)} `}</span>
+        <StateBadge state={step.outcome} title={step.outcome_detail ?? ""} />
       </span>
     );
   }
@@ -109,19 +130,24 @@ function StepDetails(props: { step: Step; plan: StepListProps["plan"]; progress:
       </p>
       {progress !== null ? <Transfer progress={progress} /> : null}
       {step.outcome_detail ? <p>{step.outcome_detail}</p> : null}
-      {step.excluded && step.excluded.length > 0 ? (
-        <>
-          <h3>{count(step.excluded.length, "node")} excluded</h3>
-          <ul class="excluded">
-            {step.excluded.slice(0, SHOWN).map((each) => (
-              <li key={each.node}>
-                <NodeLink id={each.node} /> <span class="code">{words(each.reason)}</span> {each.detail}
-              </li>
-            ))}
-          </ul>
-        </>
-      ) : null}
+      <Explained run={plan.run} step={step.id} />
     </div>
+  );
+}
+
+/** The explanation of a step: its reason, and the nodes that were excluded. */
+function Explained(props: { run: string; step: string }): JSX.Element | null {
+  const { run, step } = props;
+  const address = `/explanations${query({ run, subject: step })}`;
+  const found = useDocument<Explanation>(address, (abort) => get(address, abort));
+  if (found.error !== null) return <p class="muted">{found.error}</p>;
+  if (found.value === null) return null;
+  return (
+    <ul class="excluded">
+      {found.value.details.map((line, index) => (
+        <li key={index}>{line}</li>
+      ))}
+    </ul>
   );
 }
 

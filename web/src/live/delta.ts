@@ -1,12 +1,11 @@
 /** The state as the screens use it, and its changes. */
 
-import type { GuestColumns, NodeDocument, StateDocument, StateHeader, StateMessage } from "../api/types";
+import type { GuestColumns, NodeDocument, StateDocument, StateMessage } from "../api/types";
 
 type Column = (number | null)[];
 
 /** Columns of nodes: `cpu` and `memory` are shares of the capacity. */
-export interface NodeColumns extends Omit<NodeDocument, "over_limit"> {
-  over_limit: boolean[];
+export interface NodeColumns extends NodeDocument {
   cores: Column;
   bytes: Column;
 }
@@ -16,7 +15,7 @@ export interface Cluster {
   guests: GuestColumns;
 }
 
-export interface State extends StateHeader, Cluster {}
+export interface State extends Omit<StateDocument, "nodes" | "guests">, Cluster {}
 
 function shares(used: Column, capacity: Column): Column {
   return used.map((value, row) => {
@@ -28,7 +27,6 @@ function shares(used: Column, capacity: Column): Column {
 export function nodeColumns(nodes: NodeDocument): NodeColumns {
   return {
     ...nodes,
-    over_limit: nodes.over_limit ?? nodes.id.map(() => false),
     cores: nodes.cpu,
     bytes: nodes.memory,
     cpu: shares(nodes.cpu, nodes.cpu_capacity),

@@ -3,7 +3,7 @@
 import { batch, computed, signal } from "@preact/signals";
 import { get, getIfChanged, Problem, query } from "../api/client";
 import { readStream, type StreamEvent } from "../api/stream";
-import type { LogEvent, Progress, StateDocument, StateMessage } from "../api/types";
+import type { EventList, LogEvent, Progress, StateDocument, StateMessage } from "../api/types";
 import { applyMessage, stateFrom, type State } from "./delta";
 
 export type Connection = "connecting" | "live" | "polling" | "lost";
@@ -75,7 +75,7 @@ export async function refresh(): Promise<void> {
 }
 
 async function refreshEvents(): Promise<void> {
-  const found = await get<{ events: LogEvent[] }>(`/log${query({ limit: KEPT_EVENTS })}`);
+  const found = await get<EventList>(`/log${query({ limit: KEPT_EVENTS })}`);
   events.value = [...found.events].sort((a, b) => b.sequence - a.sequence);
 }
 

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { get, query, session } from "../api/client";
-import type { AuditEntry } from "../api/types";
+import type { AuditEntry, AuditList } from "../api/types";
 import { Badge, Empty, Heading, Pending } from "../components/parts";
 import { rowsWhere, VirtualTable, type Column } from "../components/table";
 import { dateTime } from "../format";
@@ -30,7 +30,7 @@ function auditColumns(entries: readonly AuditEntry[]): Column[] {
 export function Audit(): JSX.Element {
   const [limit, setLimit] = useState(200);
   const allowed = session.value?.role === "admin";
-  const found = useDocument<{ actions: AuditEntry[]; next: string | null } | null>(
+  const found = useDocument<AuditList | null>(
     `audit ${allowed}`,
     async (abort) => (allowed ? get(`/audit${query({ limit })}`, abort) : null),
     limit,

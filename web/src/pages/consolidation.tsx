@@ -1,62 +1,120 @@
-/** Consolidation: power, nodes that are powered off, and nodes that could be. */
+/** Consolidation: power, nodes that are powered off, and power actions. */
 
 import type { JSX } from "preact";
-import { useMemo } from "preact/hooks";
 import { get } from "../api/client";
-import type { Series } from "../api/types";
-import { guestCounts } from "../cluster";
-import { metricText } from "../codes";
-import { Chart, type Line } from "../components/chart";
+import type { Consolidation as Document } from "../api/types";
 import { JobRunner } from "../components/job";
-import { NodeTable } from "../components/node_table";
-import { Empty, Facts, Heading, Panel } from "../components/parts";
-import { rowsWhere } from "../components/table";
+import { Change, Empty, Facts, Heading, NodeLink, Panel, Pending, StateBadge } from "../components/parts";
+import { count, dateTime, words } from "../format";
 import { useDocument } from "../live/loader";
 import { state } from "../live/state";
 
-const POWER: readonly Line[] = [{ name: "power_watts", label: "Power" }];
-const NODES_ON: readonly Line[] = [{ name: "nodes_on", label: "Nodes powered on" }];
+const SHOWN = 200;
 
 function watts(value: number | null | undefined): string {
   return value == null ? "–" : `${Math.round(value)} W`;
 }
 
 export function Consolidation(): JSX.Element {
-  const shown = state.value;
-  const run = shown?.controller.last_cycle?.run ?? "";
-  const series = useDocument<Series>("series", (abort) => get("/history/series", abort), run);
-  const off = useMemo(() => {
-    if (shown === null) return new Uint32Array(0);
-    return rowsWhere(shown.nodes.id.length, (row) => shown.nodes.state[row] === "off");
-  }, [shown?.nodes.state]);
-  const counts = useMemo(() => (shown ? guestCounts(shown.guests, shown.nodes.id.length) : []), [shown?.guests]);
-  if (shown === null) return <Empty>Loading the state of the cluster …</Empty>;
-  const empty = shown.nodes.id.filter((_, row) => counts[row] === 0 && shown.nodes.state[row] === "online").length;
-  const measured = series.value !== null && POWER.some(({ name }) => series.value?.[name] !== undefined);
+  const run = state.value?.controller.last_cycle?.run;
+  const found = useDocument<Document>("consolidation", (abort) => get("/consolidation", abort), run);
+  const shown = found.value;
   return (
     <>
       <Heading title="Consolidation" text="Serve the load with fewer nodes: power, nodes that are off, nodes that could be drained." />
-      <Facts
-        items={[
-          ["Powered off", `${off.length} of ${shown.nodes.id.length}`],
-          ["Online without guests", String(empty)],
-          ["Power (estimated)", watts(shown.metrics["power_watts"])],
-          ["Nodes with guests", metricText("active_hosts", counts.length ? Array.from(counts).filter((each) => each > 0).length : null)],
-          ["Policy", shown.controller.policy ?? "–"],
-        ]}
-      />
-      {measured ? (
-        <div class="columns">
-          <Panel title="Power"><Chart label="Power" series={series.value} lines={POWER} show={watts} /></Panel>
-          <Panel title="Nodes powered on"><Chart label="Nodes powered on" series={series.value} lines={NODES_ON} show={(value) => metricText("active_hosts", value)} /></Panel>
-        </div>
-      ) : null}
-      <Panel title="Nodes that are powered off">
-        {off.length === 0 ? <Empty>None.</Empty> : <NodeTable nodes={shown.nodes} guestCounts={counts} rows={off} most={12} />}
-      </Panel>
+      {shown === null ? (
+        <Pending error={found.error} reload={found.reload} what="the power of the cluster" />
+      ) : (
+        <>
+          <Facts
+            items={[
+              ["Policy", shown.consolidates ? shown.policy : `${shown.policy} (does not consolidate)`],
+              ["Online", count(shown.online_nodes, "node")],
+              ["Powered off", count(shown.sleeping.length, "node")],
+              ["Online without guests", count(shown.empty_nodes.length, "node")],
+              ["Power (estimated)", shown.power_after === null ? watts(shown.power) : <Change before={shown.power} after={shown.power_after} show={watts} />],
+            ]}
+          />
+          <div class="columns">
+            <Off document={shown} />
+            <EmptyNodes document={shown} />
+          </div>
+          <Actions document={shown} />
+        </>
+      )}
       <Panel title="Nodes that could be drained together">
-        <JobRunner kind="what-if" request={{}} action="Find dispensable nodes" />
+        <JobRunner kind="what-if" request={{ dispensable: true }} action="Find dispensable nodes" />
       </Panel>
     </>
+  );
+}
+
+function Off(props: { document: Document }): JSX.Element {
+  const { sleeping } = props.document;
+  return (
+    <Panel title={`Powered off (${sleeping.length})`}>
+      {sleeping.length === 0 ? (
+        <Empty>Every node is on.</Empty>
+      ) : (
+        <ul class="list">
+          {sleeping.slice(0, SHOWN).map((each) => (
+            <li key={each.node}>
+              <NodeLink id={each.node} /> <span class="muted">{each.since === null ? "" : `since ${dateTime(each.since)}`}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Panel>
+  );
+}
+
+function EmptyNodes(props: { document: Document }): JSX.Element {
+  const { empty_nodes } = props.document;
+  return (
+    <Panel title={`Online without guests (${empty_nodes.length})`}>
+      {empty_nodes.length === 0 ? (
+        <Empty>Every online node has guests.</Empty>
+      ) : (
+        <ul class="list">
+          {empty_nodes.slice(0, SHOWN).map((node) => (
+            <li key={node}>
+              <NodeLink id={node} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </Panel>
+  );
+}
+
+function Actions(props: { document: Document }): JSX.Element {
+  const { actions } = props.document;
+  return (
+    <Panel title="Power actions">
+      {actions.length === 0 ? (
+        <Empty>No node was powered on or off.</Empty>
+      ) : (
+        <table class="plain">
+          <thead>
+            <tr>
+              <th scope="col">Started</th>
+              <th scope="col">Node</th>
+              <th scope="col">Action</th>
+              <th scope="col">Outcome</th>
+            </tr>
+          </thead>
+          <tbody>
+            {actions.slice(0, SHOWN).map((each) => (
+              <tr key={`${each.run} ${each.node} ${each.started_at}`}>
+                <td class="nowrap">{dateTime(each.started_at)}</td>
+                <td><NodeLink id={each.node} /></td>
+                <td>{words(each.kind)}</td>
+                <td title={each.detail}><StateBadge state={each.outcome ?? "running"} /></td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </Panel>
   );
 }

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { get, put, remove, session } from "../api/client";
-import type { Mode } from "../api/types";
+import type { DrainList, Mode } from "../api/types";
 import { Confirm } from "../components/dialog";
 import { Badge, Empty, Heading, NodeLink, Panel, Pending } from "../components/parts";
 import { dateTime, words } from "../format";
@@ -170,16 +170,9 @@ function BreakerPanel(props: { state: State }): JSX.Element {
   );
 }
 
-interface DrainDocument {
-  node: string;
-  since: string;
-  user: string;
-  because: string;
-}
-
 function Drains(): JSX.Element {
   const drained = state.value?.nodes.drained.filter(Boolean).length ?? 0;
-  const found = useDocument<{ drains: DrainDocument[] }>("drains", (abort) => get("/drains", abort), drained);
+  const found = useDocument<DrainList>("drains", (abort) => get("/drains", abort), drained);
   return (
     <Panel title="Drained nodes">
       {found.value === null ? (

@@ -5,16 +5,18 @@ import { useMemo } from "preact/hooks";
 import { get } from "../api/client";
 import type { GuestDetails } from "../api/types";
 import { nodeOf } from "../cluster";
-import { Chart } from "../components/chart";
+import { Chart, type Line } from "../components/chart";
 import { DetailPanels, factItems } from "../components/detail_panels";
 import { GuestTable } from "../components/guest_table";
 import { Empty, Facts, Heading, NodeLink, Panel, Pending, Search, Select, StateBadge } from "../components/parts";
 import { rowsWhere } from "../components/table";
-import { count, percent } from "../format";
+import { bytes, count, decimal } from "../format";
 import { useDocument } from "../live/loader";
 import { state } from "../live/state";
 import { route, setParameter } from "../router";
-import { LOAD_LINES } from "./nodes";
+
+const CPU: readonly Line[] = [{ name: "cpu", label: "Cores used" }];
+const MEMORY: readonly Line[] = [{ name: "memory", label: "Memory used" }];
 
 export function Guests(): JSX.Element {
   const shown = state.value;
@@ -54,12 +56,17 @@ export function GuestPage(props: { id: string }): JSX.Element {
   if (details === null) return <><Heading title={`Guest ${props.id}`} /><Pending error={found.error} reload={found.reload} what="the guest" /></>;
   return (
     <>
-      <Heading title={<>Guest {details.id} <StateBadge state={details.state} /></>} text={<>on <NodeLink id={details.node} /></>} />
+      <Heading title={<>Guest {details.id} <StateBadge state={details.state} /></>} text={<>on <NodeLink id={details.node} />{details.migrating_to ? <>, migrating to <NodeLink id={details.migrating_to} /></> : null}</>} />
       <Facts items={factItems(details.facts)} />
       <DetailPanels explanation={details.explanation} rules={details.rules} moves={details.moves} />
-      <Panel title="Load">
-        <Chart label={`Load of ${details.id}`} series={details.series} lines={LOAD_LINES} show={percent} height={180} />
-      </Panel>
+      <div class="columns">
+        <Panel title="Cores used">
+          <Chart label={`Cores used by ${details.id}`} series={details.series} lines={CPU} show={(value) => decimal(value, 2)} />
+        </Panel>
+        <Panel title="Memory used">
+          <Chart label={`Memory used by ${details.id}`} series={details.series} lines={MEMORY} show={bytes} />
+        </Panel>
+      </div>
     </>
   );
 }

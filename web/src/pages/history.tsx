@@ -3,25 +3,21 @@
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, query, session } from "../api/client";
-import type { Cycle, Explanation, Move, RecordedCycle } from "../api/types";
+import type { Cycle, CycleList, Explanation, MoveList, RecordedCluster as Recorded } from "../api/types";
 import { guestCounts } from "../cluster";
+import { metricLabel, metricText } from "../metrics";
 import { MoveTable } from "../components/detail_panels";
 import { JobRunner } from "../components/job";
 import type { Arrow } from "../components/map_drawing";
 import { NodeMap } from "../components/node_map";
 import { Badge, Choice, Empty, ErrorNote, Heading, Panel, Pending } from "../components/parts";
-import { count, dateTime, percent, ratio, words } from "../format";
+import { count, dateTime, words } from "../format";
 import { nodeColumns } from "../live/delta";
 import { useDocument } from "../live/loader";
 import { state } from "../live/state";
 import { route, setParameter } from "../router";
 
 const LIMIT = 500;
-
-interface Cycles {
-  cycles: Cycle[];
-  next: string | null;
-}
 
 export function History(): JSX.Element {
   const view = route.value.query.get("view") === "moves" ? "moves" : "cycles";
@@ -37,7 +33,7 @@ export function History(): JSX.Element {
 
 function Moves(): JSX.Element {
   const run = state.value?.controller.last_cycle?.run;
-  const found = useDocument<{ moves: Move[] }>("moves", (abort) => get(`/history/moves${query({ limit: 200 })}`, abort), run);
+  const found = useDocument<MoveList>("moves", (abort) => get(`/history/moves${query({ limit: 100 })}`, abort), run);
   return (
     <Panel title="Moves, the newest first">
       {found.value === null ? <Pending error={found.error} reload={found.reload} what="moves" /> : <MoveTable moves={found.value.moves} />}
@@ -52,7 +48,7 @@ function CycleHistory(): JSX.Element {
   const [loaded, setLoaded] = useState(false);
   const load = async (cursor: string | null): Promise<void> => {
     try {
-      const found = await get<Cycles>(`/history/cycles${query({ limit: LIMIT, cursor })}`);
+      const found = await get<CycleList>(`/history/cycles${query({ limit: LIMIT, cursor })}`);
       setCycles((old) => (cursor === null ? found.cycles : [...old, ...found.cycles]));
       setNext(found.next);
       setError(null);
@@ -113,8 +109,9 @@ function useSettled(value: string): string {
 function RecordedCluster(props: { cycle: Cycle }): JSX.Element {
   const { cycle } = props;
   const run = useSettled(cycle.run);
+  const kept = cycle.inputs !== "dropped";
   const address = `/history/cycles/${encodeURIComponent(run)}`;
-  const found = useDocument<RecordedCycle | null>(cycle.inputs ? address : "", async (abort) => (cycle.inputs ? get<RecordedCycle>(address, abort) : null), 0, true);
+  const found = useDocument<Recorded | null>(kept ? address : "", async (abort) => (kept ? get<Recorded>(address, abort) : null), 0, true);
   const explained = useDocument<Explanation>(`explanation ${run}`, (abort) => get(`/explanations${query({ run })}`, abort), 0, true);
   const [step, setStep] = useState<string | null>(null);
   const recorded = found.value;
@@ -122,7 +119,7 @@ function RecordedCluster(props: { cycle: Cycle }): JSX.Element {
   const nodes = useMemo(() => (recorded ? nodeColumns(recorded.nodes) : null), [recorded]);
   const counts = useMemo(() => (recorded ? guestCounts(recorded.guests, recorded.nodes.id.length) : []), [recorded]);
   const arrows = useMemo<Arrow[]>(() => {
-    const chosen = recorded?.steps?.find((each) => each.id === step);
+    const chosen = recorded?.steps.find((each) => each.id === step);
     if (!nodes || !chosen?.source || !chosen.target) return [];
     return [{ source: nodes.id.indexOf(chosen.source), target: nodes.id.indexOf(chosen.target) }];
   }, [recorded, nodes, step]);
@@ -130,7 +127,7 @@ function RecordedCluster(props: { cycle: Cycle }): JSX.Element {
     <>
       <div class="overview">
         <Panel title="The cluster as it was" actions={recorded ? <SummaryText cycle={recorded} /> : undefined}>
-          {!cycle.inputs ? (
+          {!kept ? (
             <Empty>This cycle has kept its decision, but not its inputs.</Empty>
           ) : nodes === null ? (
             <Pending error={found.error} reload={found.reload} what="the cycle" />
@@ -149,7 +146,7 @@ function RecordedCluster(props: { cycle: Cycle }): JSX.Element {
                 ))}
               </ul>
             )}
-            {recorded?.steps && recorded.steps.length > 0 ? (
+            {recorded && recorded.steps.length > 0 ? (
               <ul class="list steps" aria-label="Steps; select one to see it on the map">
                 {recorded.steps.slice(0, 30).map((each) => (
                   <li key={each.id}>
@@ -162,18 +159,26 @@ function RecordedCluster(props: { cycle: Cycle }): JSX.Element {
               </ul>
             ) : null}
           </Panel>
-          {cycle.inputs && session.value ? <Replay run={run} /> : null}
+          {kept && session.value ? <Replay run={run} /> : null}
         </div>
       </div>
     </>
   );
 }
 
-function SummaryText(props: { cycle: RecordedCycle }): JSX.Element {
-  const { summary } = props.cycle;
+/** The figures of the policy before and after its plan. */
+function SummaryText(props: { cycle: Recorded }): JSX.Element {
+  const { before, steps, after } = props.cycle;
+  const figures = Object.keys(before).slice(0, 2);
   return (
     <span class="muted">
-      worst {summary.worst_node ?? "–"} {percent(summary.worst_load)}, imbalance {ratio(summary.imbalance)}, {summary.suffering_guests} suffering
+      {figures.map((name, index) => (
+        <span key={name}>
+          {index > 0 ? ", " : ""}
+          {metricLabel(name).toLowerCase()} {metricText(name, before[name])}
+          {steps.length > 0 ? ` → ${metricText(name, after[name])}` : ""}
+        </span>
+      ))}
     </span>
   );
 }

@@ -17,7 +17,7 @@ import { useDocument } from "../live/loader";
 import { refresh, state } from "../live/state";
 import { href, route, setParameter } from "../router";
 
-export const LOAD_LINES: readonly Line[] = [
+const LOAD_LINES: readonly Line[] = [
   { name: "cpu", label: "CPU" },
   { name: "memory", label: "Memory" },
 ];
@@ -61,7 +61,7 @@ export function NodePage(props: { id: string }): JSX.Element {
   if (details === null) return <><Heading title={`Node ${props.id}`} /><Pending error={found.error} reload={found.reload} what="the node" /></>;
   return (
     <>
-      <Heading title={<>Node {details.id} <StateBadge state={details.state} />{details.drained ? <> <StateBadge state="drained" /></> : null}</>}>
+      <Heading title={<>Node {details.id} <StateBadge state={details.state} />{details.drain ? <> <StateBadge state="drained" /></> : null}</>}>
         <a class="button" href={`${href("what-if")}?kind=drain&node=${encodeURIComponent(details.id)}`}>Preview a drain</a>
         <Drain node={details} onDone={() => { found.reload(); void refresh().catch(() => undefined); }} />
       </Heading>
@@ -85,25 +85,25 @@ function Drain(props: { node: NodeDetails; onDone: () => void }): JSX.Element | 
   if (session.value?.role === "viewer") return null;
   const address = `/nodes/${encodeURIComponent(node.id)}/drain`;
   const perform = async (because: string): Promise<void> => {
-    if (node.drained) await remove(address);
+    if (node.drain) await remove(address, {});
     else await put(address, because === "" ? {} : { because });
     props.onDone();
   };
   return (
     <>
-      <button type="button" class={`button ${node.drained ? "" : "primary"}`} onClick={() => setOpen(true)}>
-        {node.drained ? "End the drain" : "Drain"}
+      <button type="button" class={`button ${node.drain ? "" : "primary"}`} onClick={() => setOpen(true)}>
+        {node.drain ? "End the drain" : "Drain"}
       </button>
       {open ? (
         <Confirm
-          title={node.drained ? `End the drain of ${node.id}?` : `Drain ${node.id}?`}
-          action={node.drained ? "End the drain" : "Drain"}
-          {...(node.drained ? {} : { reason: "optional" as const })}
+          title={node.drain ? `End the drain of ${node.id}?` : `Drain ${node.id}?`}
+          action={node.drain ? "End the drain" : "Drain"}
+          {...(node.drain ? {} : { reason: "optional" as const })}
           onConfirm={perform}
           onClose={() => setOpen(false)}
         >
           <p class="muted">
-            {node.drained
+            {node.drain
               ? "The node may receive guests again."
               : "All guests move to other nodes, and the node stays empty until you end the drain."}
           </p>

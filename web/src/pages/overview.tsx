@@ -3,8 +3,8 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { get } from "../api/client";
-import type { Exception, Plan, Series } from "../api/types";
-import { metricText } from "../codes";
+import type { ClusterSeries, Exception, Plan } from "../api/types";
+import { metricText } from "../metrics";
 import { Chart, Sparkline, type Line } from "../components/chart";
 import type { Arrow } from "../components/map_drawing";
 import { NodeMap } from "../components/node_map";
@@ -17,10 +17,11 @@ import { href } from "../router";
 import { guestCounts } from "../cluster";
 
 const LINES: readonly Line[] = [
-  { name: "worst_load", label: "Highest load" },
+  { name: "highest_cpu", label: "CPU" },
+  { name: "highest_memory", label: "Memory" },
 ];
 const IMBALANCE: readonly Line[] = [{ name: "imbalance", label: "Imbalance" }];
-const SUFFERING: readonly Line[] = [{ name: "suffering_guests", label: "Suffering guests" }];
+const SUFFERING: readonly Line[] = [{ name: "suffering", label: "Suffering guests" }];
 const SHOWN_EXCEPTIONS = 8;
 const SHOWN_STEPS = 6;
 const SHOWN_EVENTS = 10;
@@ -28,7 +29,7 @@ const SHOWN_EVENTS = 10;
 export function Overview(): JSX.Element {
   const shown = state.value;
   const run = shown?.controller.last_cycle?.run ?? "";
-  const series = useDocument<Series>("series", (abort) => get("/history/series", abort), run);
+  const series = useDocument<ClusterSeries>("series", (abort) => get("/history/series", abort), run);
   const [step, setStep] = useState<string | null>(null);
   const waiting = shown?.plan?.id ?? "";
   const plan = useDocument<Plan | null>(`plan ${waiting}`, async (abort) => (waiting === "" ? null : get<Plan>(`/plans/${waiting}`, abort)), planChanges.value);
@@ -56,7 +57,7 @@ export function Overview(): JSX.Element {
               <Chart label="Imbalance" series={series.value} lines={IMBALANCE} show={(value) => metricText("imbalance", value)} />
             </Panel>
             <Panel title="Suffering guests">
-              <Chart label="Suffering guests" series={series.value} lines={SUFFERING} show={(value) => metricText("suffering_guests", value)} />
+              <Chart label="Suffering guests" series={series.value} lines={SUFFERING} show={(value) => metricText("suffering", value)} />
             </Panel>
           </div>
           <Recent />
@@ -86,12 +87,11 @@ function worstNode(shown: State): { id: string; load: number; resource: string }
 }
 
 /** The figures of the first row. */
-function Figures(props: { state: State; series: Series | null }): JSX.Element {
+function Figures(props: { state: State; series: ClusterSeries | null }): JSX.Element {
   const { state: shown, series } = props;
   const { controller, mode } = shown;
   const worst = worstNode(shown);
   const health = controllerHealth.value;
-  const numbers = (name: string): (number | null)[] => (series?.[name] as (number | null)[] | undefined) ?? [];
   return (
     <section class="figures" aria-label="Status">
       <Figure name="Mode" value={words(mode.mode)} text={mode.detail || mode.text} />
@@ -111,14 +111,14 @@ function Figures(props: { state: State; series: Series | null }): JSX.Element {
         name="Worst node"
         value={worst ? percent(worst.load) : "–"}
         text={worst ? <><a href={href("nodes", worst.id)}>{worst.id}</a> {worst.resource}</> : "no measurement"}
-        values={numbers("worst_load")}
+        values={series?.[worst?.resource === "memory" ? "highest_memory" : "highest_cpu"] ?? []}
       />
-      <Figure name="Imbalance" value={metricText("imbalance", shown.summary?.imbalance ?? shown.metrics["imbalance"])} text="normalized, 0 is balanced" values={numbers("imbalance")} />
+      <Figure name="Imbalance" value={metricText("imbalance", series?.imbalance.at(-1))} text="normalized, 0 is balanced" values={series?.imbalance ?? []} />
       <Figure
         name="Suffering guests"
-        value={metricText("suffering_guests", shown.summary?.suffering_guests)}
+        value={metricText("suffering", series?.suffering.at(-1))}
         text={`of ${count(shown.guests.id.length, "guest")}`}
-        values={numbers("suffering_guests")}
+        values={series?.suffering ?? []}
       />
     </section>
   );

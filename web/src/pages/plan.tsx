@@ -3,8 +3,8 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { getTagged, Problem, put, session, type Tagged } from "../api/client";
-import type { Plan, Step } from "../api/types";
-import { metricLabel, metricText } from "../codes";
+import type { Plan } from "../api/types";
+import { metricLabel, metricText } from "../metrics";
 import { Confirm } from "../components/dialog";
 import { Gantt } from "../components/gantt";
 import { Badge, Change, Empty, ErrorNote, Facts, Heading, NodeLink, Panel, Pending, StateBadge } from "../components/parts";
@@ -12,7 +12,8 @@ import { StepList } from "../components/step_list";
 import { count, dateTime, duration, percent, words } from "../format";
 import { announce } from "../live/announce";
 import { useDocument } from "../live/loader";
-import { clock, planChanges, progress, refresh } from "../live/state";
+import { clock, planChanges, progress, refresh, state } from "../live/state";
+import { nodeChanges } from "../cluster";
 import { withDependents, withPrerequisites } from "../plan_steps";
 
 type Action = "approve" | "reject" | "cancel";
@@ -71,7 +72,7 @@ function LoadedPlan(props: { plan: Plan; etag: string | null; address: string; r
         <StepList plan={plan} chosen={chosen} choosing={choosing} selected={selected} onToggle={toggle} onSelect={setSelected} progress={progress.value} />
       </Panel>
       <div class="columns">
-        <NodesPanel plan={plan} />
+        <NodesPanel plan={plan} chosen={chosen} />
         <MetricsPanel plan={plan} />
       </div>
       {action !== null ? (
@@ -198,20 +199,20 @@ function Selection(props: { plan: Plan; chosen: number; onAll: () => void; onNon
   );
 }
 
-/** Measured seconds of the steps that ended, beside the prediction. */
-export function realizedSeconds(step: Step): number | null {
-  if (step.started_at === null || step.ended_at === null) return null;
-  return (Date.parse(step.ended_at) - Date.parse(step.started_at)) / 1000;
-}
-
-function NodesPanel(props: { plan: Plan }): JSX.Element {
-  const nodes = props.plan.nodes ?? [];
+/** Shares of the nodes that the plan touches, now and after its steps. */
+function NodesPanel(props: { plan: Plan; chosen: ReadonlySet<string> }): JSX.Element {
+  const shown = state.value;
+  const { plan, chosen } = props;
+  const changes = useMemo(
+    () => (shown === null ? [] : nodeChanges(shown, plan.steps.filter((step) => chosen.has(step.id)))),
+    [shown?.nodes, shown?.guests, plan.steps, chosen],
+  );
   return (
-    <Panel title="Nodes before and after">
-      {nodes.length === 0 ? (
-        <Empty>The loads after the plan are not known.</Empty>
+    <Panel title="Nodes now and after the chosen steps">
+      {changes.length === 0 ? (
+        <Empty>No step is chosen that still has to be executed.</Empty>
       ) : (
-        <div class="scroll" tabIndex={0} role="group" aria-label="Nodes before and after">
+        <div class="scroll" tabIndex={0} role="group" aria-label="Loads of the nodes">
           <table class="plain">
             <thead>
               <tr>
@@ -221,11 +222,11 @@ function NodesPanel(props: { plan: Plan }): JSX.Element {
               </tr>
             </thead>
             <tbody>
-              {nodes.map((each) => (
+              {changes.map((each) => (
                 <tr key={each.node}>
                   <th scope="row"><NodeLink id={each.node} /></th>
-                  <td class="numeric"><Change before={each.cpu_before} after={each.cpu_after} show={percent} /></td>
-                  <td class="numeric"><Change before={each.memory_before} after={each.memory_after} show={percent} /></td>
+                  <td class="numeric"><Change before={each.cpu.before} after={each.cpu.after} show={percent} /></td>
+                  <td class="numeric"><Change before={each.memory.before} after={each.memory.after} show={percent} /></td>
                 </tr>
               ))}
             </tbody>

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { get, query } from "../api/client";
-import type { PlanSummary } from "../api/types";
+import type { PlanList, PlanSummary } from "../api/types";
 import { Heading, Pending, Select, StateBadge } from "../components/parts";
 import { rowsWhere, VirtualTable, type Column } from "../components/table";
 import { dateTime, words } from "../format";
@@ -27,7 +27,7 @@ function planColumns(plans: readonly PlanSummary[]): Column[] {
 
 export function Plans(): JSX.Element {
   const chosen = route.value.query.get("state") ?? "";
-  const found = useDocument<{ plans: PlanSummary[]; next: string | null }>(`plans ${chosen}`, (abort) => get(`/plans${query({ state: chosen, limit: 200 })}`, abort), planChanges.value);
+  const found = useDocument<PlanList>(`plans ${chosen}`, (abort) => get(`/plans${query({ state: chosen, limit: 200 })}`, abort), planChanges.value);
   const items = found.value?.plans;
   const columns = useMemo(() => planColumns(items ?? []), [items]);
   const rows = useMemo(() => rowsWhere(items?.length ?? 0, () => true), [items]);

@@ -3,8 +3,7 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { get, query } from "../api/client";
-import type { Explanation, GuestColumns } from "../api/types";
-import { STAY_CODES } from "../codes";
+import type { Explanation, ReasonList } from "../api/types";
 import { nodeOf } from "../cluster";
 import { Badge, Empty, GuestLink, Heading, NodeLink, Panel, Pending, Search } from "../components/parts";
 import { rowsWhere, VirtualTable, type Column } from "../components/table";
@@ -51,17 +50,14 @@ function Decision(props: { state: State }): JSX.Element {
   );
 }
 
-function countsOf(guests: GuestColumns): [string, number][] {
-  const counts = new Map<string, number>();
-  for (const code of guests.stays) if (code !== null) counts.set(code, (counts.get(code) ?? 0) + 1);
-  return [...counts].sort((a, b) => b[1] - a[1]);
-}
-
 function Stays(props: { state: State }): JSX.Element {
-  const { guests, nodes } = props.state;
-  const counts = useMemo(() => countsOf(guests), [guests.stays]);
+  const { guests, nodes, controller } = props.state;
+  const run = controller.last_cycle?.run ?? "";
+  const found = useDocument<ReasonList>("reasons", (abort) => get("/reasons", abort), run);
+  const reasons = found.value?.reasons;
   const chosen = route.value.query.get("code");
   const searched = (route.value.query.get("q") ?? "").toLowerCase();
+  const changes = useMemo(() => new Map(reasons?.map((each) => [each.code, each.change])), [reasons]);
   const rows = useMemo(
     () =>
       rowsWhere(guests.id.length, (row) => {
@@ -76,33 +72,56 @@ function Stays(props: { state: State }): JSX.Element {
       { key: "id", title: "Guest", track: "minmax(7rem, 1fr)", value: (row) => guests.id[row] ?? "", cell: (row) => <GuestLink id={guests.id[row] ?? null} /> },
       { key: "node", title: "Node", track: "minmax(6rem, 1fr)", value: (row) => nodeOf(guests, nodes, row), cell: (row) => <NodeLink id={nodeOf(guests, nodes, row)} /> },
       { key: "code", title: "Reason", track: "minmax(9rem, 1.2fr)", value: (row) => guests.stays[row] ?? "", cell: (row) => words(guests.stays[row] ?? "") },
-      { key: "change", title: "What would have to change", track: "minmax(12rem, 3fr)", wide: true, cell: (row) => STAY_CODES[guests.stays[row] ?? ""]?.change ?? "" },
+      { key: "change", title: "What would have to change", track: "minmax(12rem, 3fr)", wide: true, cell: (row) => changes.get(guests.stays[row] ?? "") ?? "" },
     ],
-    [guests, nodes],
+    [guests, nodes, changes],
   );
   return (
     <Panel
-      title="Guests that stay"
+      title="Guests that stay, nodes that receive none"
       actions={<Search label="Find a guest" value={route.value.query.get("q") ?? ""} onChange={(value) => setParameter("q", value)} />}
     >
-      {counts.length === 0 ? (
-        <Empty>The last decision gives no reason for single guests.</Empty>
+      {reasons === undefined ? (
+        <Pending error={found.error} reload={found.reload} what="reasons" />
       ) : (
         <>
           <ul class="codes">
-            {counts.map(([code, number]) => (
-              <li key={code}>
-                <button type="button" aria-pressed={chosen === code} onClick={() => setParameter("code", chosen === code ? null : code)}>
-                  <strong>{number.toLocaleString("en")}</strong> {words(code)}
-                </button>
-                <span class="muted">{STAY_CODES[code]?.text}</span>
-              </li>
+            {reasons.map((reason) => (
+              <Reason key={`${reason.code} ${reason.detail}`} reason={reason} chosen={chosen} />
             ))}
           </ul>
-          <p class="muted more">{count(rows.length, "guest")}{chosen ? ` with ${words(chosen)}` : ""}; open a guest for its full explanation.</p>
-          <VirtualTable label="Guests that stay" noun="guest" columns={columns} rows={rows} initial="id" />
+          <p class="muted more">
+            {count(rows.length, "guest")}
+            {chosen ? ` with ${words(chosen)}` : ""}; open a guest for its full explanation.
+          </p>
+          <VirtualTable label="Guests that stay" noun="guest" columns={columns} rows={rows} initial="id" empty="The last decision gives no reason for single guests." />
         </>
       )}
     </Panel>
+  );
+}
+
+function Reason(props: { reason: ReasonList["reasons"][number]; chosen: string | null }): JSX.Element {
+  const { code, detail, change, guests, nodes } = props.reason;
+  const parts = [guests.length > 0 ? count(guests.length, "guest") : "", nodes.length > 0 ? count(nodes.length, "node") : ""];
+  return (
+    <li>
+      <button type="button" aria-pressed={props.chosen === code} onClick={() => setParameter("code", props.chosen === code ? null : code)}>
+        <strong>{parts.filter(Boolean).join(", ")}</strong> {words(code)}
+      </button>
+      <span class="muted">{detail}</span>
+      {change ? <span class="muted">To change it: {change}</span> : null}
+      {nodes.length > 0 ? (
+        <span>
+          {nodes.slice(0, 8).map((id, index) => (
+            <span key={id}>
+              {index > 0 ? ", " : ""}
+              <NodeLink id={id} />
+            </span>
+          ))}
+          {nodes.length > 8 ? `, and ${nodes.length - 8} more` : ""}
+        </span>
+      ) : null}
+    </li>
   );
 }

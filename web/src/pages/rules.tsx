@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { get } from "../api/client";
-import type { RuleDocument } from "../api/types";
+import type { RuleDocument, RuleList } from "../api/types";
 import { GuestLink, Heading, NodeLink, Panel, Pending, Search, Select, StateBadge } from "../components/parts";
 import { rowsWhere, VirtualTable, type Column } from "../components/table";
 import { count, words } from "../format";
@@ -40,7 +40,7 @@ function RuleLink(props: { rule: string }): JSX.Element {
 
 export function Rules(): JSX.Element {
   const run = state.value?.controller.last_cycle?.run;
-  const found = useDocument<{ rules: RuleDocument[] }>("rules", (abort) => get("/rules", abort), run);
+  const found = useDocument<RuleList>("rules", (abort) => get("/rules", abort), run);
   const { query } = route.value;
   const searched = (query.get("q") ?? "").toLowerCase();
   const chosen = query.get("state") ?? "";

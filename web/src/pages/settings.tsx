@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { get } from "../api/client";
-import type { Setting } from "../api/types";
+import type { Setting, SettingList } from "../api/types";
 import { valueText } from "../components/answer";
 import { Badge, Heading, Pending, Search } from "../components/parts";
 import { rowsWhere, VirtualTable, type Column } from "../components/table";
@@ -25,7 +25,7 @@ function place(setting: Setting | undefined): string {
 }
 
 export function SettingsPage(): JSX.Element {
-  const found = useDocument<{ settings: Setting[] }>("settings", (abort) => get("/settings", abort));
+  const found = useDocument<SettingList>("settings", (abort) => get("/settings", abort));
   const searched = (route.value.query.get("q") ?? "").toLowerCase();
   const settings = found.value?.settings;
   const columns = useMemo(() => settingColumns(settings ?? []), [settings]);
