@@ -104,6 +104,11 @@ class StateFeed:
         """Return the number of the last event that was read."""
         return self._sequence or 0
 
+    @property
+    def has_state(self) -> bool:
+        """Return True if the store was read."""
+        return self._state is not None
+
     def poll(self) -> bool:
         """Read the store; return True if there are new messages.
 

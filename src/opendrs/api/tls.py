@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 from opendrs.api.tokens import read_tokens
 from opendrs.config import display_path, run_checks
@@ -19,38 +20,51 @@ def tls_context(settings: ApiSettings) -> ssl.SSLContext:
     Raises:
         ConfigurationError: Certificate or key cannot be used.
     """
+    return credentials_context("api", settings.certificate, settings.key)
+
+
+def credentials_context(table: str, certificate: Path, key: Path) -> ssl.SSLContext:
+    """Return a context for TLS 1.2 or newer.
+
+    Args:
+        table: Table of the configuration, for error messages.
+        certificate: File with the certificate.
+        key: File with the private key.
+
+    Raises:
+        ConfigurationError: Certificate or key cannot be used.
+    """
     unreadable = [
-        *_unreadable_file("certificate", settings),
-        *_unreadable_file("key", settings),
+        *_unreadable_file(f"{table}.certificate", certificate),
+        *_unreadable_file(f"{table}.key", key),
     ]
     if unreadable:
         raise ConfigurationError(*unreadable, code=DiagnosticCode.UNUSABLE_FILE)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
-        context.load_cert_chain(settings.certificate, settings.key, _reject_password)
+        context.load_cert_chain(certificate, key, partial(_reject_password, table))
     except ssl.SSLError as error:
         raise ConfigurationError(
-            "api.certificate, api.key: cannot use "
-            f"{display_path(settings.certificate)} and {display_path(settings.key)}: "
+            f"{table}.certificate, {table}.key: cannot use "
+            f"{display_path(certificate)} and {display_path(key)}: "
             f"{_tls_error_detail(error)}",
             code=DiagnosticCode.UNUSABLE_FILE,
         ) from error
     return context
 
 
-def _unreadable_file(name: str, settings: ApiSettings) -> Iterator[str]:
-    path = getattr(settings, name)
+def _unreadable_file(name: str, path: Path) -> Iterator[str]:
     try:
         require_regular(path)
     except (OSError, ValueError) as error:
         detail = error.strerror if isinstance(error, OSError) else error
-        yield f"api.{name}: cannot read {display_path(path)}: {detail}"
+        yield f"{name}: cannot read {display_path(path)}: {detail}"
 
 
-def _reject_password() -> str:
+def _reject_password(table: str) -> str:
     raise ConfigurationError(
-        "api.key: the key is protected by a password; remove the password",
+        f"{table}.key: the key is protected by a password; remove the password",
         code=DiagnosticCode.UNUSABLE_FILE,
     )
 

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -17,6 +20,7 @@ from starlette.responses import Response
 from opendrs import __version__
 from opendrs.api.context import ApiContext
 from opendrs.api.operator_requests import problem_of
+from opendrs.api.principal import PRINCIPAL_KEY, Principal
 from opendrs.api.problems import ProblemError, problem_response
 from opendrs.api.responses import described
 from opendrs.api.routes import (
@@ -74,7 +78,7 @@ def create_web_app(context: ApiContext) -> FastAPI:
         """Check that the server responds; requires no token."""
         return {"status": "ok", "version": __version__}
 
-    app.add_exception_handler(ProblemError, _problem)
+    app.add_exception_handler(ProblemError, partial(_rejected, context))
     app.add_exception_handler(ConfigurationError, _problem)
     app.add_exception_handler(StoreError, _problem)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -86,6 +90,19 @@ def create_web_app(context: ApiContext) -> FastAPI:
 def _routers(context: ApiContext) -> Sequence[APIRouter]:
     subjects = (state, plans, operator, cluster, explanations, history, access)
     return [subject.routes(context) for subject in subjects]
+
+
+def _rejected(context: ApiContext, http: Request, error: Exception) -> Response:
+    """Respond with a problem; the audit has what a role did not allow to change."""
+    assert isinstance(error, ProblemError)  # noqa: S101 - it is registered for these
+    principal: Principal | None = http.scope.get(PRINCIPAL_KEY)
+    is_write = http.method not in ("GET", "HEAD")
+    if error.code is ApiProblem.FORBIDDEN and principal is not None and is_write:
+        arguments = {"method": http.method, "path": http.url.path}
+        action = principal.actor.action(context.clock, "request", arguments)
+        with suppress(StoreError):
+            context.stores.operators.record(replace(action, result=error.code.value))
+    return problem_response(error)
 
 
 def _problem(http: Request, error: Exception) -> Response:

@@ -60,6 +60,8 @@ SECTIONS = {
         "reject": "Reject a plan.",
         "cancel": "Cancel an approved or running plan.",
         "status": "Show whether a controller runs, and its last cycle.",
+        "serve": "Serve the dashboard and the HTTP API.",
+        "access": "Create and revoke tokens for the dashboard and the HTTP API.",
         "breaker": "Show or reset the circuit breaker (open: no automatic execution).",
         "agent": "Run the agent of one host: send its load to the controller.",
     },

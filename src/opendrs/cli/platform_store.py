@@ -201,8 +201,10 @@ def open_store(
 
 
 @contextmanager
-def open_operator_store(name: str, settings: Settings) -> Iterator[OperatorStore]:
-    """Yield the store of the platform *name* for the commands of an operator.
+def open_to_operate(
+    name: str, settings: Settings
+) -> Iterator[SqliteStore | PostgresqlStore]:
+    """Yield the store of the platform *name* for what operators may write.
 
     A controller may be running.
 
@@ -214,23 +216,28 @@ def open_operator_store(name: str, settings: Settings) -> Iterator[OperatorStore
     """
     settings.connection(name)
     with _writable_store(name, settings, Access.OPERATE) as store:
+        yield store
+
+
+@contextmanager
+def open_operator_store(name: str, settings: Settings) -> Iterator[OperatorStore]:
+    """Yield what operators set for the platform *name*; see `open_to_operate`.
+
+    Raises:
+        OpenDRSError: As `open_to_operate`.
+    """
+    with open_to_operate(name, settings) as store:
         yield OperatorStore(store)
 
 
 @contextmanager
 def open_plan_store(name: str, settings: Settings) -> Iterator[DatabasePlanStore]:
-    """Yield the plans of the platform *name* for the commands of an operator.
-
-    A controller may be running.
+    """Yield the plans of the platform *name*; see `open_to_operate`.
 
     Raises:
-        UnknownPlatformError: The platform is not configured.
-        ConfigurationError: The store belongs to another platform.
-        StoreError: The store cannot be opened, or its tables are of another version
-            that a controller uses.
+        OpenDRSError: As `open_to_operate`.
     """
-    settings.connection(name)
-    with _writable_store(name, settings, Access.OPERATE) as store:
+    with open_to_operate(name, settings) as store:
         yield DatabasePlanStore(store)
 
 

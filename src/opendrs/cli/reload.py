@@ -24,7 +24,7 @@ _TABLES = {
     "policy_settings": "policy",
 }
 _UNUSED = frozenset({"agent"})  # tables that the controller does not use
-_NEED_RESTART = ("store", "api", "metrics", "notifications", "platforms")
+_NEED_RESTART = ("store", "api", "metrics", "notifications", "platforms", "web")
 
 
 class ConfigurationReloader:

@@ -14,12 +14,14 @@ from opendrs.cli.logs import level_option, log_format_option, log_to_stderr
 from opendrs.cli.monitors import monitor_controller
 from opendrs.cli.plan_summary import repair_command
 from opendrs.cli.reload import ConfigurationReloader
-from opendrs.cli.sources import load_settings, open_source, require_writable
+from opendrs.cli.sources import (
+    load_settings,
+    only_platform,
+    open_source,
+    require_writable,
+)
 from opendrs.cli.wiring import ControllerFactory, cancel_on_signals
-from opendrs.config import display_path
-from opendrs.config.settings import Settings
 from opendrs.controller import CancellationToken
-from opendrs.errors import DiagnosticCode, UnknownPlatformError
 
 
 @click.command(name="run")
@@ -82,7 +84,7 @@ def command(
     steps rejected or skipped, 3 steps failed).
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
-    name = platform or _only_platform(settings, config)
+    name = platform or only_platform(settings, config)
     with log_to_stderr(output_format, level), ExitStack() as stack:
         log_exposures(config, settings)
         cancellation = CancellationToken()
@@ -109,21 +111,3 @@ def command(
             return exit_status(controller.run_once(), cancellation)
         controller.run_forever()
     return 0
-
-
-def _only_platform(settings: Settings, config: Path) -> str:
-    """Return the name of the only configured platform.
-
-    Raises:
-        UnknownPlatformError: There is none, or more than one.
-    """
-    if len(settings.platforms) != 1:
-        names = ", ".join(sorted(settings.platforms)) or "none but demo"
-        raise UnknownPlatformError(
-            f"{display_path(config)}: platform: expected one, got "
-            f"{len(settings.platforms)}; select it with --platform NAME "
-            f"(configured: {names})",
-            code=DiagnosticCode.INCONSISTENT,
-        )
-    (name,) = settings.platforms
-    return name

@@ -172,6 +172,24 @@ def simulated_source(*, seed: int, pace: float = 0.0) -> ClusterSource:
     return ClusterSource(platform=platform, clock=clock, is_persistent=False)
 
 
+def only_platform(settings: Settings, config: Path) -> str:
+    """Return the name of the only configured platform.
+
+    Raises:
+        UnknownPlatformError: There is none, or more than one.
+    """
+    if len(settings.platforms) != 1:
+        names = ", ".join(sorted(settings.platforms)) or "none but demo"
+        raise UnknownPlatformError(
+            f"{display_path(config)}: platform: expected one, got "
+            f"{len(settings.platforms)}; select it with --platform NAME "
+            f"(configured: {names})",
+            code=DiagnosticCode.INCONSISTENT,
+        )
+    (name,) = settings.platforms
+    return name
+
+
 def simulation_pace(output_format: str) -> float:
     """Return the real seconds for each simulated second; 0 without a terminal."""
     return 0.05 if output_format != JSON and sys.stdout.isatty() else 0.0

@@ -22,6 +22,7 @@ from opendrs.config.platform_kinds import PlatformConnection
 from opendrs.config.policy_loading import build_policy
 from opendrs.config.schedule_settings import ScheduleSettings
 from opendrs.config.secret_sources import source_problems
+from opendrs.config.web_settings import WebSettings
 from opendrs.errors import DiagnosticCode, InvalidSettingError, UnknownPlatformError
 from opendrs.escapes import repr_value
 from opendrs.model import (
@@ -286,6 +287,7 @@ class Settings:
         api: Settings of the API; None if not configured.
         metrics: Settings of the port for metrics; None if not configured.
         notifications: Settings of the notifications.
+        web: Settings of the HTTP API and the dashboard.
     """
 
     platforms: Mapping[str, PlatformConnection] = field(default_factory=dict)
@@ -301,6 +303,7 @@ class Settings:
     api: ApiSettings | None = None
     metrics: MetricsSettings | None = None
     notifications: tuple[NotificationSettings, ...] = ()
+    web: WebSettings = field(default_factory=WebSettings)
 
     @property
     def controller_policies(self) -> tuple[str, ...]:

@@ -45,6 +45,7 @@ from opendrs.config.settings import (
     StoreSettings,
 )
 from opendrs.config.snapshot_reading import validate_rules
+from opendrs.config.web_settings import WebSettings
 from opendrs.errors import ConfigurationError, UnknownPolicyError
 from opendrs.escapes import repr_value
 from opendrs.model import DEFAULT_LIMITS, DEFAULT_PROTECTION, Limits, Protection
@@ -64,6 +65,7 @@ _TABLES = frozenset(
         "rules",
         "schedule",
         "store",
+        "web",
     }
 )
 
@@ -151,6 +153,7 @@ class _SettingsReader:
             api=self._api(tables, name),
             metrics=self._metrics(tables),
             notifications=tuple(self._notifications(tables.get("notifications", []))),
+            web=self._bind(WebSettings, ("web",), tables) or WebSettings(),
         )
 
     def _diagnose(self, at: KeyPath, message: str, code: DiagnosticCode) -> None:

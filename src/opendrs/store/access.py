@@ -20,10 +20,14 @@ class DatabaseAccessStore:
 
     Args:
         store: The open store.
+        reader: The same store, to read with another connection; None for *store*.
     """
 
-    def __init__(self, store: DatabaseStore) -> None:
+    def __init__(
+        self, store: DatabaseStore, *, reader: DatabaseStore | None = None
+    ) -> None:
         self._store = store
+        self._reader = reader or store
 
     def add_token(self, token: AccessToken, action: OperatorAction) -> bool:
         """Add *token* with the audit; return False if its id is in use."""
@@ -46,13 +50,13 @@ class DatabaseAccessStore:
     def token(self, name: str) -> AccessToken | None:
         """Return the token with the id *name*, or None."""
         query = select(API_TOKENS).where(API_TOKENS.c.id == name)
-        found = self._store.read(query, _token)
+        found = self._reader.read(query, _token)
         return found[0] if found else None
 
     def tokens(self) -> tuple[AccessToken, ...]:
         """Return all tokens, the oldest first."""
         ordered = select(API_TOKENS).order_by(API_TOKENS.c.created_at, API_TOKENS.c.id)
-        return self._store.read(ordered, _token)
+        return self._reader.read(ordered, _token)
 
     def revoke(self, name: str, action: OperatorAction) -> bool:
         """Revoke the token *name* with the audit, and end its sessions."""
@@ -97,7 +101,7 @@ class DatabaseAccessStore:
     def session(self, sha256: str) -> Session | None:
         """Return the session with this SHA-256, or None."""
         query = select(SESSIONS).where(SESSIONS.c.sha256 == sha256)
-        found = self._store.read(query, _session)
+        found = self._reader.read(query, _session)
         return found[0] if found else None
 
     def end_session(self, sha256: str) -> None:

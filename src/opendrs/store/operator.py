@@ -25,10 +25,14 @@ class OperatorStore:
 
     Args:
         store: The store, opened with `Access.OPERATE` or `Access.CONTROL`.
+        reader: The same store, to read with another connection; None for *store*.
     """
 
-    def __init__(self, store: DatabaseStore) -> None:
+    def __init__(
+        self, store: DatabaseStore, *, reader: DatabaseStore | None = None
+    ) -> None:
         self._store = store
+        self._reader = reader or store
 
     def change(
         self,
@@ -62,7 +66,7 @@ class OperatorStore:
 
     def entries(self, prefix: str) -> Mapping[str, Mapping[str, object]]:
         """Return the values saved under keys that begin with *prefix*, by key."""
-        return self._store.load_all(prefix)
+        return self._reader.load_all(prefix)
 
     def record(self, action: OperatorAction) -> None:
         """Record *action*, which has changed nothing."""
@@ -81,7 +85,7 @@ class OperatorStore:
         query = select(OPERATOR_ACTIONS).order_by(OPERATOR_ACTIONS.c.id.desc())
         if before is not None:
             query = query.where(OPERATOR_ACTIONS.c.id < before)
-        return self._store.read(
+        return self._reader.read(
             query.limit(limit), lambda row: (int(row.id), _from_row(row))
         )
 
@@ -90,7 +94,7 @@ class OperatorStore:
         query = select(OPERATOR_ACTIONS).order_by(OPERATOR_ACTIONS.c.id)
         if since is not None:
             query = query.where(OPERATOR_ACTIONS.c.at >= since)
-        return self._store.read(query, _from_row)
+        return self._reader.read(query, _from_row)
 
 
 def _from_row(row: Row[Any]) -> OperatorAction:

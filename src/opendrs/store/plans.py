@@ -41,10 +41,14 @@ class DatabasePlanStore:
 
     Args:
         store: The open store.
+        reader: The same store, to read with another connection; None for *store*.
     """
 
-    def __init__(self, store: DatabaseStore) -> None:
+    def __init__(
+        self, store: DatabaseStore, *, reader: DatabaseStore | None = None
+    ) -> None:
         self._store = store
+        self._reader = reader or store
 
     def add(self, plan: PlanRecord) -> bool:
         """Add *plan*; return False if its id is in use.
@@ -74,7 +78,7 @@ class DatabasePlanStore:
 
     def plan(self, name: str) -> PlanRecord | None:
         """Return the plan with the id *name*, or None."""
-        found = self._store.read(select(PLANS).where(PLANS.c.id == name), _from_row)
+        found = self._reader.read(select(PLANS).where(PLANS.c.id == name), _from_row)
         return found[0] if found else None
 
     def plans(
@@ -86,13 +90,13 @@ class DatabasePlanStore:
             .where(PLANS.c.state.in_([state.value for state in states]))
             .order_by(PLANS.c.created_at, PLANS.c.id)
         )
-        return self._store.read(query, _from_row)
+        return self._reader.read(query, _from_row)
 
     def counts(self) -> dict[PlanState, int]:
         """Return the number of plans by state, if there are any."""
         number = func.count().label("number")
         query = select(PLANS.c.state, number).group_by(PLANS.c.state)
-        return dict(self._store.read(query, _state_count))
+        return dict(self._reader.read(query, _state_count))
 
     def change(self, name: str, change: PlanChange) -> bool:
         """Change the state of the plan *name*; return False if that is not allowed."""
