@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { get, Problem, remove, session } from "./api/client";
+import { get, Problem, put, remove, session } from "./api/client";
 import type { Session } from "./api/types";
 import { Badge, Empty, StateBadge } from "./components/parts";
 import { dateTime, duration } from "./format";
@@ -22,7 +22,7 @@ import { Reasons } from "./pages/reasons";
 import { Rules } from "./pages/rules";
 import { SettingsPage } from "./pages/settings";
 import { WhatIf } from "./pages/what_if";
-import { href, route } from "./router";
+import { href, replace, route } from "./router";
 import { isPhone } from "./screen";
 import { themeChoice, type ThemeChoice } from "./theme";
 
@@ -47,11 +47,19 @@ const SCREENS: readonly Screen[] = [
   { path: "audit", title: "Audit", show: () => <Audit /> },
 ];
 
+const LOGIN = /^#login=(.+)$/;
+
+/** Sign in by the code of a link such as `#login=odrs_...`, or find the present session. */
 async function loadSession(): Promise<void> {
+  const code = LOGIN.exec(window.location.hash)?.[1];
+  if (code !== undefined) replace(href("overview"));
   try {
-    session.value = await get<Session>("/session");
+    session.value = code === undefined ? await get<Session>("/session") : await put<Session>("/session", { token: code });
   } catch (error) {
-    if (error instanceof Problem && error.status === 401) return;
+    if (error instanceof Problem && error.status > 0 && error.status < 500) {
+      session.value = null;
+      return;
+    }
     window.setTimeout(() => void loadSession(), 2_000);
   }
 }

@@ -74,3 +74,11 @@ export function shortTime(text: string): string {
 export function words(code: string): string {
   return code.replaceAll("-", " ").replaceAll("_", " ");
 }
+
+/** Return the name of a field as a label: `cpu_limit` as "CPU limit". */
+export function label(name: string): string {
+  return words(name)
+    .replace(/\bcpu\b/g, "CPU")
+    .replace(/\bio\b/g, "I/O")
+    .replace(/\bksm\b/g, "KSM");
+}

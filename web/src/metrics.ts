@@ -30,6 +30,13 @@ export function metricLabel(name: string): string {
   return METRICS[name]?.label ?? name.replaceAll("_", " ");
 }
 
+/** Return a line of an explanation; the name of a figure at its start as a label. */
+export function detailText(line: string): string {
+  const end = line.indexOf(": ");
+  const figure = METRICS[line.slice(0, end)];
+  return figure ? `${figure.label}${line.slice(end)}` : line;
+}
+
 export function metricText(name: string, value: number | null | undefined): string {
   if (value == null) return "–";
   switch (METRICS[name]?.form) {

@@ -36,6 +36,12 @@ export function navigate(address: string): void {
   window.location.hash = address;
 }
 
+/** Show another screen without a new entry in the history. */
+export function replace(address: string): void {
+  window.history.replaceState(null, "", address);
+  route.value = parse(window.location.hash);
+}
+
 /** Change one parameter of the present address without a new entry in the history. */
 export function setParameter(name: string, value: string | null): void {
   const { path, query } = route.peek();
@@ -43,7 +49,5 @@ export function setParameter(name: string, value: string | null): void {
   if (value === null || value === "") next.delete(name);
   else next.set(name, value);
   const search = next.toString();
-  const address = href(...path) + (search ? `?${search}` : "");
-  window.history.replaceState(null, "", address);
-  route.value = { path, query: next };
+  replace(href(...path) + (search ? `?${search}` : ""));
 }

@@ -5,7 +5,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Series } from "../api/types";
-import { percent, shortTime } from "../format";
+import { bytes, dateTime, percent, shortTime } from "../format";
 import { isDark, themeColor } from "../theme";
 import { Empty } from "./parts";
 
@@ -17,20 +17,21 @@ export interface Line {
 type Show = (value: number | null | undefined) => string;
 
 const ROWS = 40;
+/** Steps of an axis of bytes. */
+const BINARY = Array.from({ length: 50 }, (_, power) => 2 ** power);
 
 function valuesOf(series: Series, name: string): (number | null)[] {
   const column = (series as unknown as Record<string, (number | null)[] | undefined>)[name];
   return column ?? series.at.map(() => null);
 }
 
-/** Return times of an axis as 18:05, or as 11-23 if they are days apart. */
+/** Return times of an axis: 18:05, with seconds if they are close, 11-23 if days apart. */
 function axisTimes(seconds: readonly number[]): string[] {
   const step = (seconds[1] ?? 0) - (seconds[0] ?? 0);
   return seconds.map((each) => {
-    const at = new Date(1000 * each);
-    const [first, second] = step >= 86_400 ? [at.getMonth() + 1, at.getDate()] : [at.getHours(), at.getMinutes()];
-    const text = [first, second].map((part) => String(part).padStart(2, "0"));
-    return text.join(step >= 86_400 ? "-" : ":");
+    const text = dateTime(new Date(1000 * each).toISOString());
+    if (step >= 86_400) return text.slice(5, 10);
+    return step < 60 ? text.slice(11) : text.slice(11, 16);
   });
 }
 
@@ -51,7 +52,7 @@ function optionsOf(lines: readonly Line[], show: Show, width: number, height: nu
     scales: { y: { range: (_plot, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, 0.01) * 1.08] } },
     axes: [
       { ...axis, font, space: 60, size: 28, values: (_plot, values) => axisTimes(values) },
-      { ...axis, font, size: 50, values: (_plot, values) => values.map((value) => show(value)) },
+      { ...axis, font, size: 56, ...(show === bytes ? { incrs: BINARY } : {}), values: (_plot, values) => values.map((value) => show(value)) },
     ],
     series: [
       { value: (_plot, value) => (value == null ? "–" : shortTime(new Date(1000 * value).toISOString())) },

@@ -2,11 +2,17 @@
 
 import type { JSX } from "preact";
 import type { Explanation, Move, NodeDetails, RuleDocument } from "../api/types";
-import { bytes, dateTime, duration, shortTime, UNKNOWN, words } from "../format";
+import { bytes, dateTime, duration, label, shortTime, UNKNOWN, words } from "../format";
+import { detailText } from "../metrics";
 import { Badge, Empty, GuestLink, NodeLink, Panel, StateBadge } from "./parts";
 
+/** Facts that are shown although they are unknown. */
+const MEASURED: ReadonlySet<string> = new Set(["cpu", "memory"]);
+
 export function factItems(facts: NodeDetails["facts"]): [string, string][] {
-  return Object.entries(facts).map(([name, value]) => [words(name), factText(name, value)]);
+  return Object.entries(facts)
+    .filter(([name, value]) => value !== null || MEASURED.has(name))
+    .map(([name, value]) => [label(name), factText(name, value)]);
 }
 
 function factText(name: string, value: string | number | null): string {
@@ -64,7 +70,7 @@ function ExplanationPanel(props: { explanation: Explanation | null }): JSX.Eleme
       {change ? <p class="sentence"><strong>What would have to change:</strong> {change}</p> : null}
       <ul class="details">
         {explanation.details.map((line, index) => (
-          <li key={index}>{line}</li>
+          <li key={index}>{detailText(line)}</li>
         ))}
       </ul>
     </Panel>

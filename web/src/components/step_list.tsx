@@ -6,6 +6,7 @@ import { get, query } from "../api/client";
 import type { Explanation, Plan, Progress, Step } from "../api/types";
 import { bytes, duration, percent, UNKNOWN, words } from "../format";
 import { useDocument } from "../live/loader";
+import { detailText } from "../metrics";
 import { progressKey } from "../live/state";
 import { GuestLink, NodeLink, StateBadge } from "./parts";
 
@@ -145,7 +146,7 @@ function Explained(props: { run: string; step: string }): JSX.Element | null {
   return (
     <ul class="excluded">
       {found.value.details.map((line, index) => (
-        <li key={index}>{line}</li>
+        <li key={index}>{detailText(line)}</li>
       ))}
     </ul>
   );

@@ -5,7 +5,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, query, session } from "../api/client";
 import type { Cycle, CycleList, Explanation, MoveList, RecordedCluster as Recorded } from "../api/types";
 import { guestCounts } from "../cluster";
-import { metricLabel, metricText } from "../metrics";
+import { detailText, metricLabel, metricText } from "../metrics";
 import { MoveTable } from "../components/detail_panels";
 import { JobRunner } from "../components/job";
 import type { Arrow } from "../components/map_drawing";
@@ -142,7 +142,7 @@ function RecordedCluster(props: { cycle: Cycle }): JSX.Element {
             ) : (
               <ul class="details">
                 {explained.value.details.map((line, index) => (
-                  <li key={index}>{line}</li>
+                  <li key={index}>{detailText(line)}</li>
                 ))}
               </ul>
             )}

@@ -42,7 +42,7 @@ export function Login(): JSX.Element {
           Sign in
         </button>
         <p class="muted">
-          An administrator creates tokens with <code>opendrs token</code>.
+          An administrator creates tokens with <code>opendrs access</code>.
         </p>
       </form>
     </main>

@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { get, query } from "../api/client";
 import type { Explanation, ReasonList } from "../api/types";
+import { detailText } from "../metrics";
 import { nodeOf } from "../cluster";
 import { Badge, Empty, GuestLink, Heading, NodeLink, Panel, Pending, Search } from "../components/parts";
 import { rowsWhere, VirtualTable, type Column } from "../components/table";
@@ -40,14 +41,20 @@ function Decision(props: { state: State }): JSX.Element {
       </p>
       {found.error !== null ? <Pending error={found.error} reload={found.reload} what="" /> : null}
       {found.value ? (
-        <ul class="details">
+        <ul class="details wide">
           {found.value.details.map((line, index) => (
-            <li key={index}>{line}</li>
+            <li key={index}>{detailText(line)}</li>
           ))}
         </ul>
       ) : null}
     </Panel>
   );
+}
+
+/** Return the reason of each guest of *ids*; null if it is part of the plan. */
+function codesOf(ids: readonly string[], reasons: ReasonList["reasons"]): (string | null)[] {
+  const codes = new Map(reasons.flatMap(({ code, guests }) => guests.map((guest) => [guest, code] as const)));
+  return ids.map((id) => codes.get(id) ?? null);
 }
 
 function Stays(props: { state: State }): JSX.Element {
@@ -58,23 +65,24 @@ function Stays(props: { state: State }): JSX.Element {
   const chosen = route.value.query.get("code");
   const searched = (route.value.query.get("q") ?? "").toLowerCase();
   const changes = useMemo(() => new Map(reasons?.map((each) => [each.code, each.change])), [reasons]);
+  const codes = useMemo(() => codesOf(guests.id, reasons ?? []), [guests.id, reasons]);
   const rows = useMemo(
     () =>
       rowsWhere(guests.id.length, (row) => {
-        const code = guests.stays[row] ?? null;
+        const code = codes[row] ?? null;
         if (code === null || (chosen !== null && code !== chosen)) return false;
         return searched === "" || (guests.id[row] ?? "").toLowerCase().includes(searched);
       }),
-    [guests.stays, guests.id, chosen, searched],
+    [codes, guests.id, chosen, searched],
   );
   const columns = useMemo<Column[]>(
     () => [
       { key: "id", title: "Guest", track: "minmax(7rem, 1fr)", value: (row) => guests.id[row] ?? "", cell: (row) => <GuestLink id={guests.id[row] ?? null} /> },
       { key: "node", title: "Node", track: "minmax(6rem, 1fr)", value: (row) => nodeOf(guests, nodes, row), cell: (row) => <NodeLink id={nodeOf(guests, nodes, row)} /> },
-      { key: "code", title: "Reason", track: "minmax(9rem, 1.2fr)", value: (row) => guests.stays[row] ?? "", cell: (row) => words(guests.stays[row] ?? "") },
-      { key: "change", title: "What would have to change", track: "minmax(12rem, 3fr)", wide: true, cell: (row) => changes.get(guests.stays[row] ?? "") ?? "" },
+      { key: "code", title: "Reason", track: "minmax(9rem, 1.2fr)", value: (row) => codes[row] ?? "", cell: (row) => words(codes[row] ?? "") },
+      { key: "change", title: "What would have to change", track: "minmax(12rem, 3fr)", wide: true, cell: (row) => changes.get(codes[row] ?? "") ?? "" },
     ],
-    [guests, nodes, changes],
+    [guests, nodes, changes, codes],
   );
   return (
     <Panel

@@ -4,19 +4,24 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { get } from "../api/client";
 import type { Setting, SettingList } from "../api/types";
-import { valueText } from "../components/answer";
 import { Badge, Heading, Pending, Search } from "../components/parts";
 import { rowsWhere, VirtualTable, type Column } from "../components/table";
-import { count } from "../format";
+import { count, UNKNOWN } from "../format";
 import { useDocument } from "../live/loader";
 import { route, setParameter } from "../router";
 
 function settingColumns(settings: readonly Setting[]): Column[] {
   return [
     { key: "path", title: "Setting", track: "minmax(12rem, 2fr)", value: (row) => settings[row]?.path ?? "", cell: (row) => <span title={settings[row]?.path}>{settings[row]?.path}</span> },
-    { key: "value", title: "Value", track: "minmax(9rem, 2fr)", value: (row) => valueText("", settings[row]?.value), cell: (row) => <span title={valueText("", settings[row]?.value)}>{valueText("", settings[row]?.value)}</span> },
+    { key: "value", title: "Value", track: "minmax(9rem, 2fr)", value: (row) => settingText(settings[row]?.value), cell: (row) => <span title={settingText(settings[row]?.value)}>{settingText(settings[row]?.value)}</span> },
     { key: "source", title: "Source", track: "minmax(9rem, 2fr)", wide: true, value: (row) => place(settings[row]), cell: (row) => (settings[row]?.default ? <Badge>default</Badge> : place(settings[row])) },
   ];
+}
+
+function settingText(value: unknown): string {
+  if (value === null || value === undefined) return UNKNOWN;
+  if (typeof value === "string") return value;
+  return Array.isArray(value) ? value.map(settingText).join(", ") || "none" : JSON.stringify(value);
 }
 
 function place(setting: Setting | undefined): string {
