@@ -9,7 +9,7 @@ PYTEST := $(BIN)/pytest
 .PHONY: run test test-all test-slow test-labs test-clusters soak check lint types layers cover bench bench-backtest bench-cycle bench-ha bench-cloudsim bench-consolidation bench-data-center bench-scaling bench-optimizer bench-placement bench-pve bench-requests bench-roadef lock schema codes metrics openapi pictures web libvirt clean
 
 run: $(VENV)/ready
-	$(BIN)/opendrs demo
+	$(BIN)/opendrs demo --serve
 
 # The tests of every day, on all cores.
 test: $(VENV)/ready

@@ -87,7 +87,7 @@ class AgentDeployment:
     def start_controller(self) -> None:
         """Start the controller, beside the switch."""
         space = f"--net=/run/netns/{self._lab.prefix}-sw"
-        words = ["nsenter", space, "nice", "-n", "-15", OPENDRS, "run"]
+        words = ["nsenter", space, "nice", "-n", "-15", OPENDRS, "run", "--no-serve"]
         words += [self._home / "controller.toml", "--format", "json"]
         with (self._home / "controller.log").open("ab") as log:
             self._controller = subprocess.Popen(  # noqa: S603 -- our own command

@@ -65,7 +65,13 @@ class ControllerProcess:
 
     def command(self) -> list[str]:
         """Return the words that start a controller."""
-        return [sys.executable, external_cluster.__file__, "run", "opendrs.toml"]
+        return [
+            sys.executable,
+            external_cluster.__file__,
+            "run",
+            "opendrs.toml",
+            "--no-serve",
+        ]
 
     def start(self) -> None:
         """Start it, and wait until it has observed the cluster."""

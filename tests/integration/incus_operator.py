@@ -111,7 +111,7 @@ class IncusOperator:
         """Run `opendrs run` in automatic mode until it is stopped at the end."""
         with (self.home / "log").open("ab") as log:
             process = subprocess.Popen(  # noqa: S603 - our own command
-                [str(OPENDRS), "run", str(self.config)],
+                [str(OPENDRS), "run", str(self.config), "--no-serve"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -157,7 +157,7 @@ def test_killed_drain_is_continued_without_loss(
 
 
 def test_controller_drains_at_once_keeps_empty_and_returns(lab: DrainLab) -> None:
-    controller = lab.start("run", "opendrs.toml", log="controller")
+    controller = lab.start("run", "opendrs.toml", "--no-serve", log="controller")
     eventually(lambda: "nothing to do" in lab.log("controller"), 30, "a first cycle")
 
     status, document = lab.run("drain", "away", "n1", "--yes", "--wait")
@@ -176,13 +176,13 @@ def test_controller_drains_at_once_keeps_empty_and_returns(lab: DrainLab) -> Non
 
 
 def test_killed_controller_drains_after_its_restart(lab: DrainLab) -> None:
-    controller = lab.start("run", "opendrs.toml", log="controller")
+    controller = lab.start("run", "opendrs.toml", "--no-serve", log="controller")
     eventually(lambda: "nothing to do" in lab.log("controller"), 30, "a first cycle")
     lab.kill_at(controller, ("start", AFTER))
     assert lab.run("drain", "away", "n1", "--yes")[0] == 0
     assert controller.wait(PROMPT) == -signal.SIGKILL
 
-    lab.start("run", "opendrs.toml", log="second")
+    lab.start("run", "opendrs.toml", "--no-serve", log="second")
     eventually(lambda: lab.on("n1") == [], 30, "the node is empty")
 
     assert set(lab.cluster.starts.values()) == {1}
@@ -217,7 +217,7 @@ def test_killed_rolling_maintenance_is_continued(lab: DrainLab, tmp_path: Path) 
 
 
 def test_rolling_maintenance_beside_a_controller(lab: DrainLab) -> None:
-    lab.start("run", "opendrs.toml", log="controller")
+    lab.start("run", "opendrs.toml", "--no-serve", log="controller")
     eventually(lambda: "nothing to do" in lab.log("controller"), 30, "a first cycle")
     before = {node: lab.on(node) for node in ("n1", "n2", "n3")}
 
@@ -230,7 +230,7 @@ def test_rolling_maintenance_beside_a_controller(lab: DrainLab) -> None:
 
 
 def test_mode_of_the_controller_prevents_a_drain_and_says_so(lab: DrainLab) -> None:
-    lab.start("run", "opendrs.toml", log="controller")
+    lab.start("run", "opendrs.toml", "--no-serve", log="controller")
     eventually(lambda: "nothing to do" in lab.log("controller"), 30, "a first cycle")
     assert lab.run("mode", "away", "observe")[0] == 0
 

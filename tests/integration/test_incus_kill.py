@@ -29,7 +29,7 @@ MACHINES = ("v1", "v2")
 NEED = (0.15, 1.2)  # of each machine: fraction of memory, load
 LAST_MOVE = "volatile.rebalance.last_move"
 APPLY = ("apply", "lab", "--yes", "--config", "opendrs.toml")
-RUN = ("run", "opendrs.toml")
+RUN = ("run", "opendrs.toml", "--no-serve")
 EXPECTED = [
     f"POST /1.0/instances/{name}?project=default&target={target}"
     for name, target in (("v1", "h2"), ("v2", "h3"))

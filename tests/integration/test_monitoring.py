@@ -65,7 +65,7 @@ class MonitoredProcess:
         self._log = place / "log"
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(  # noqa: S603 - our own program
-                [*COMMAND, "run", "opendrs.toml", "--format", "json"],
+                [*COMMAND, "run", "opendrs.toml", "--no-serve", "--format", "json"],
                 cwd=place,
                 env=environment,
                 stdin=subprocess.DEVNULL,

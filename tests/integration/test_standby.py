@@ -40,7 +40,15 @@ class RunningController:
             self.process = subprocess.Popen(  # noqa: S603 - our own program
                 [
                     *(sys.executable, external_cluster.__file__),
-                    *("run", "opendrs.toml", "--format", "json", "--level", "debug"),
+                    *(
+                        "run",
+                        "opendrs.toml",
+                        "--no-serve",
+                        "--format",
+                        "json",
+                        "--level",
+                        "debug",
+                    ),
                 ],
                 cwd=place,
                 stdin=subprocess.DEVNULL,

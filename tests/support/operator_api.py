@@ -59,12 +59,18 @@ class OperatorApi:
 
     Args:
         path: File of the store.
-        rate: Requests per second that are allowed; the burst is the same.
+        rate: Requests per second that are allowed.
+        burst: Requests at once that are allowed.
         web: Settings of the server.
     """
 
     def __init__(
-        self, path: Path, *, rate: float = MANY, web: WebSettings | None = None
+        self,
+        path: Path,
+        *,
+        rate: float = MANY,
+        burst: float = MANY,
+        web: WebSettings | None = None,
     ) -> None:
         self.path = path
         self.clock = OffsetClock()
@@ -72,7 +78,7 @@ class OperatorApi:
             controller=ControllerSettings(mode=Mode.ADVISE),
             web=web or WebSettings(listen="127.0.0.1:0"),
         )
-        self._rate = rate
+        self._limits = rate, burst
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -103,7 +109,7 @@ class OperatorApi:
             operators=OperatorStore(written, reader=read),
             access=DatabaseAccessStore(written, reader=read),
         )
-        self._serving.enter_context(allowed_rate(self._rate))
+        self._serving.enter_context(allowed_rate(*self._limits))
         self.server = WebServer(self.settings.web, self._context)
         self.address = self.server.address.rstrip("/")
         self._thread = threading.Thread(target=self.server.run, daemon=True)
@@ -154,10 +160,10 @@ class OperatorApi:
 
 
 @contextmanager
-def allowed_rate(rate: float) -> Iterator[None]:
-    """Allow *rate* requests per second, and as many at once, in a `with` statement."""
+def allowed_rate(rate: float, burst: float) -> Iterator[None]:
+    """Allow *rate* requests per second, *burst* at once, in a `with` statement."""
     before = gateway.RATE, gateway.BURST
-    gateway.RATE = gateway.BURST = rate
+    gateway.RATE, gateway.BURST = rate, burst
     try:
         yield
     finally:

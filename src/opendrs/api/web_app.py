@@ -34,6 +34,7 @@ from opendrs.api.routes import (
 )
 from opendrs.api.schema.access import HealthDocument
 from opendrs.api.schema.common import ApiProblem, FieldError
+from opendrs.api.web_openapi import openapi_document
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.errors import ConfigurationError, StoreError
 
@@ -84,6 +85,7 @@ def create_web_app(context: ApiContext) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _no_route)
     app.add_exception_handler(Exception, _internal_error)
+    app.openapi = lambda: openapi_document(app)  # type: ignore[method-assign]  # as FastAPI has it
     return app
 
 

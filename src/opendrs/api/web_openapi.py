@@ -16,7 +16,6 @@ from pydantic.json_schema import models_json_schema
 from opendrs.api.context import ApiContext, ApiStores
 from opendrs.api.schema.common import Problem
 from opendrs.api.schema.state import StateMessage
-from opendrs.api.web_app import create_web_app
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -89,6 +88,8 @@ def blank_context() -> ApiContext:
 
 def main() -> None:
     """Print the document."""
+    from opendrs.api.web_app import create_web_app  # noqa: PLC0415 - imports this
+
     document = openapi_document(create_web_app(blank_context()))
     text = json.dumps(document, indent=2, ensure_ascii=False, sort_keys=True)
     sys.stdout.write(text + "\n")

@@ -129,7 +129,7 @@ class WebServer:
         self._scheme = settings.scheme
         self._socket = listening_socket("web", settings.listen, settings.address)
         config = uvicorn.Config(
-            create_gateway(create_context()),  # type: ignore[arg-type]  # an ASGI application
+            create_gateway(create_context()),
             http=partial(_LimitedConnection, connections=_Connections(_file_limit())),  # type: ignore[arg-type]  # called like the class
             ws="none",
             lifespan="on",

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from textwrap import dedent
 
+from opendrs.api.schema.common import ApiProblem
 from opendrs.arrays.move_groups import SkipReason
 from opendrs.config import DiagnosticCode
 from opendrs.config.api_schema import ProblemCode
@@ -22,12 +23,20 @@ from opendrs.config.diagnostics import Severity
 from opendrs.config.proxlb import ImportStatus
 from opendrs.controller.events import LogEventCode
 from opendrs.controller.modes import ModeSource
+from opendrs.controller.views.attention import ExceptionCode
 from opendrs.errors import FailureCode
 from opendrs.guard import RejectionReason
 from opendrs.model import LoadState
 from opendrs.placement import InfeasibleReason, UnplacedReason
 from opendrs.policies import DecisionReason
-from opendrs.ports import Outcome, PlanState, RequestState, TaskState
+from opendrs.ports import (
+    ActionOrigin,
+    Outcome,
+    PlanState,
+    RequestState,
+    Role,
+    TaskState,
+)
 
 _INTRODUCTION = """\
 # Codes
@@ -55,6 +64,23 @@ class Catalog:
 
 
 CATALOGS = (
+    Catalog(
+        "Problems of the HTTP API",
+        ApiProblem,
+        "`code` of a problem response of `opendrs serve`, and the last part of its "
+        "`type`; `result` of an action in the audit.",
+    ),
+    Catalog(
+        "Exceptions",
+        ExceptionCode,
+        "`code` of what needs attention: the dashboard, `/api/v1/state`.",
+    ),
+    Catalog("Roles", Role, "`role` of a token: `opendrs access`, the HTTP API."),
+    Catalog(
+        "Origins of actions",
+        ActionOrigin,
+        "`origin` of a command of an operator: `/api/v1/audit`.",
+    ),
     Catalog(
         "Decision reasons",
         DecisionReason,

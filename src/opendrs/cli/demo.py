@@ -21,11 +21,23 @@ from opendrs.cli.output import JsonOutput, TableOutput
 from opendrs.cli.plan_summary import repair_command
 from opendrs.cli.platform_store import open_store
 from opendrs.cli.sources import load_settings, simulated_source, simulation_pace
+from opendrs.config.controller_settings import Mode
 from opendrs.config.policy_loading import parse_assignments
 
 
 @click.command(name="demo")
 @seed_option
+@click.option(
+    "--serve",
+    is_flag=True,
+    help="Run a controller until Ctrl-C, and serve the dashboard.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice([mode.value for mode in Mode]),
+    default=Mode.ADVISE.value,
+    help="Mode of the controller, with --serve (default advise).",
+)
 @policy_option
 @set_option
 @summary_option
@@ -35,6 +47,8 @@ from opendrs.config.policy_loading import parse_assignments
 def command(  # noqa: PLR0913 - one for each option
     *,
     seed: int,
+    serve: bool,
+    mode: str,
     policy: str | None,
     assignments: tuple[str, ...],
     summary_only: bool,
@@ -49,13 +63,25 @@ def command(  # noqa: PLR0913 - one for each option
     written to disk. On a terminal a simulated minute takes three seconds, so that you
     can watch the migrations; otherwise the demo does not wait.
 
+    With --serve, a controller runs on the cluster, whose load varies, until Ctrl-C. It
+    prints a link to the dashboard, and logs what it does. In mode advise, it executes
+    the plans that you approve, in the dashboard or with opendrs approve. All files are
+    temporary.
+
     \b
       opendrs demo
       opendrs demo --seed 7 --set max_migrations=3
       opendrs demo --summary
       opendrs demo --policy auto-rebalance --set hold=1
+      opendrs demo --serve              a controller, with the dashboard
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
+    if serve:
+        # The import is slow.
+        from opendrs.cli.demo_controller import run_demo_controller  # noqa: PLC0415
+
+        address = settings.web.listen
+        return run_demo_controller(seed=seed, mode=Mode(mode), address=address)
     chosen = settings.load_policy(policy, parse_assignments(assignments))
     source = simulated_source(seed=seed, pace=simulation_pace(output_format))
     repair = repair_command(["demo", "--seed", str(seed)], config, settings)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
+from opendrs.cli.serve_process import ServeProcess
 from opendrs.cli.sources import ClusterSource
 from opendrs.config.monitoring_settings import MetricsSettings
 from opendrs.config.settings import Settings
@@ -32,6 +33,7 @@ def monitor_controller(
     cancellation: CancellationToken,
     *,
     serving: bool,
+    serve_words: Sequence[str] = (),
 ) -> Iterator[ControllerObservers]:
     """Yield the observers, which run until the end of the `with` block.
 
@@ -40,6 +42,8 @@ def monitor_controller(
         source: The platform.
         cancellation: Stop requests of the operator.
         serving: Serve metrics, if they are configured.
+        serve_words: Arguments of the process that serves the dashboard; empty for
+            none.
 
     Raises:
         ConfigurationError: The address for metrics cannot be used, a notification
@@ -65,6 +69,8 @@ def monitor_controller(
                 stack.enter_context(notifier)
         if settings.metrics is not None and serving:
             observers += _serve_metrics(settings.metrics, clock, stack)
+        if serve_words:
+            observers.append(stack.enter_context(ServeProcess(serve_words, clock)))
         group = ControllerObservers(observers)
         stack.callback(group.stopping)
         yield group

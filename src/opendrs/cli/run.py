@@ -32,10 +32,19 @@ from opendrs.controller import CancellationToken
     help="The platform, if CONFIG has several; demo for a simulated one.",
 )
 @click.option("--once", is_flag=True, help="Run one cycle and exit.")
+@click.option(
+    "--no-serve", is_flag=True, help="Do not start opendrs serve, the dashboard."
+)
 @level_option
 @log_format_option
-def command(
-    *, config: Path, platform: str | None, once: bool, level: str, output_format: str
+def command(  # noqa: PLR0913 - one parameter for each option
+    *,
+    config: Path,
+    platform: str | None,
+    once: bool,
+    no_serve: bool,
+    level: str,
+    output_format: str,
 ) -> int:
     """Run the controller until stopped: plan and migrate in cycles.
 
@@ -53,6 +62,10 @@ def command(
     With the section [api] it also accepts requests of host agents (opendrs agent) to
     relieve or drain their hosts. Requests that arrive together share one plan.
 
+    It starts opendrs serve, the dashboard and the HTTP API, at the address [web]
+    listen (default http://127.0.0.1:8470), unless [web] start is false. opendrs access
+    creates tokens for it.
+
     It logs to standard error, one line for each event. The line of a started step
     contains its reason. Decisions and violations of strict rules are logged only
     when they change. --level debug logs the decision of every cycle.
@@ -65,8 +78,8 @@ def command(
     outcome of the steps that were in progress.
 
     On SIGHUP, the controller reads the configuration again between two cycles. If the
-    file has an error, or changes [store], [api], [metrics], [[notifications]] or the
-    platform, the controller logs the reason and keeps its former configuration.
+    file has an error, or changes [store], [api], [metrics], [[notifications]], [web] or
+    the platform, the controller logs the reason and keeps its former configuration.
     Changes of these tables require a restart. If standard input is a terminal, SIGHUP
     means that the terminal was closed, and stops the controller instead.
 
@@ -91,8 +104,20 @@ def command(
         stack.enter_context(cancel_on_signals(cancellation))
         source = open_source(name, settings, pace=0.0 if once else 1.0)
         require_writable(source.platform)
+        serves = settings.web.start and source.is_persistent and not (once or no_serve)
         observers = stack.enter_context(
-            monitor_controller(settings, source, cancellation, serving=not once)
+            monitor_controller(
+                settings,
+                source,
+                cancellation,
+                serving=not once,
+                serve_words=[
+                    *("serve", str(config), "--platform", name),
+                    *("--level", level, "--format", output_format),
+                ]
+                if serves
+                else (),
+            )
         )
         parts = ControllerFactory(settings, source, cancellation, stack, observers)
         reloader = ConfigurationReloader(config, settings, parts.reconfigure)

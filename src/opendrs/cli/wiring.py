@@ -128,14 +128,15 @@ class ControllerFactory:
         self,
         *,
         serving: bool,
-        repair_command: str,
+        repair_command: str | None,
         reconfigure: Callable[[], Reconfiguration | None],
     ) -> Controller:
         """Return the controller.
 
         Args:
             serving: Start the API server. Recorded requests are decided on anyway.
-            repair_command: Command that repairs violated rules, for the log.
+            repair_command: Command that repairs violated rules, for the log; None if
+                there is none.
             reconfigure: Function that returns new parts if the configuration has
                 changed; otherwise None.
 

@@ -122,6 +122,8 @@ def pause_end(
         duration: Seconds; None if *until* is given.
         until: The end; None if *duration* is given.
     """
+    if duration is not None and duration > MAX_PAUSE:
+        return None
     end = now + timedelta(seconds=duration or 0) if until is None else until
     return end if now < end <= now + timedelta(seconds=MAX_PAUSE) else None
 

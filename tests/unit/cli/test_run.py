@@ -55,7 +55,7 @@ def error_lines(
     opendrs: RunOpendrs, document: Document, *options: str
 ) -> CommandResult:
     Path("opendrs.toml").write_text(tomli_w.dumps(document))
-    return opendrs("run", "opendrs.toml", *options)
+    return opendrs("run", "opendrs.toml", "--no-serve", *options)
 
 
 def test_run_once_runs_and_logs_one_cycle(

@@ -22,12 +22,12 @@ from opendrs.api.schema.access import (
     TokenList,
     TokenRequest,
 )
-from opendrs.api.schema.common import MAX_NAME, ApiProblem
+from opendrs.api.schema.common import MAX_NAME, PRINTABLE, ApiProblem
 from opendrs.api.schema.operator import AuditList
 from opendrs.ports import AccessToken, OperatorAction
 
 MAX_ACTIONS = 500  # in one response
-TokenId = Annotated[str, Path(min_length=1, max_length=MAX_NAME)]
+TokenId = Annotated[str, Path(min_length=1, max_length=MAX_NAME, pattern=PRINTABLE)]
 
 
 def routes(context: ApiContext) -> APIRouter:

@@ -11,7 +11,7 @@ from opendrs.api.operator_requests import perform
 from opendrs.api.principal import Principal, operator, viewer
 from opendrs.api.problems import ProblemError
 from opendrs.api.responses import described
-from opendrs.api.schema.common import MAX_NAME, ApiProblem
+from opendrs.api.schema.common import MAX_NAME, PRINTABLE, ApiProblem
 from opendrs.api.schema.operator import (
     BreakerState,
     DrainList,
@@ -39,7 +39,9 @@ from opendrs.controller.views.state import (
 )
 from opendrs.model import NodeId
 
-NodeName = Annotated[str, Path(min_length=1, max_length=MAX_NAME, examples=["node1"])]
+NodeName = Annotated[
+    str, Path(min_length=1, max_length=MAX_NAME, pattern=PRINTABLE, examples=["node1"])
+]
 
 
 def routes(context: ApiContext) -> APIRouter:

@@ -15,7 +15,7 @@ from opendrs.api.operator_requests import perform
 from opendrs.api.principal import Principal, operator, viewer
 from opendrs.api.problems import ProblemError
 from opendrs.api.responses import described
-from opendrs.api.schema.common import MAX_NAME, ApiProblem
+from opendrs.api.schema.common import MAX_NAME, PRINTABLE, ApiProblem
 from opendrs.api.schema.plans import (
     ApprovalRequest,
     CancellationRequest,
@@ -30,7 +30,10 @@ from opendrs.controller.views.state import plan_summary
 from opendrs.ports import PlanRecord, PlanState
 
 MAX_PLANS = 200  # in one response
-PlanId = Annotated[str, Path(min_length=1, max_length=MAX_NAME, examples=["k7w2x"])]
+PlanId = Annotated[
+    str, Path(min_length=1, max_length=MAX_NAME, pattern=PRINTABLE, examples=["k7w2x"])
+]
+Cursor = Annotated[str | None, Query(max_length=MAX_NAME, pattern=PRINTABLE)]
 Digest = Annotated[
     str | None, Header(description="ETag of the plan that was shown; required.")
 ]
@@ -51,7 +54,9 @@ def _add_reads(router: APIRouter, context: ApiContext) -> None:
     @router.get("", response_model=PlanList, summary="List plans")
     def list_plans(
         state: Annotated[list[PlanState] | None, Query()] = None,
-        cursor: Annotated[str | None, Query(max_length=MAX_NAME)] = None,
+        cursor: Annotated[
+            str | None, Query(max_length=MAX_NAME, pattern=PRINTABLE)
+        ] = None,
         limit: Annotated[int, Query(ge=1, le=MAX_PLANS)] = 50,
         principal: Principal = viewer,
     ) -> dict[str, object]:

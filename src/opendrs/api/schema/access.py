@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, StrictFloat, StrictInt
 
-from opendrs.api.schema.common import Document, RequestDocument
+from opendrs.api.schema.common import PRINTABLE, Document, RequestDocument
 from opendrs.ports import Role
 
 MAX_TOKEN_SECONDS = 10 * 366 * 86_400  # seconds of life of a token
@@ -58,7 +58,7 @@ class TokenList(Document):
 class TokenRequest(RequestDocument):
     """Creation of a token."""
 
-    name: Annotated[str, Field(min_length=1, max_length=100)]
+    name: Annotated[str, Field(min_length=1, max_length=100, pattern=PRINTABLE)]
     role: Annotated[Role, Field(strict=False)] = Role.VIEWER
     seconds: Annotated[
         StrictFloat | StrictInt,

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 MAX_TEXT = 1_000  # characters of a reason that an operator gives
 MAX_NAME = 255  # characters of an identifier
+PRINTABLE = r"^[^\u0000-\u001f\u007f]*$"  # text on one line
 
 
 class Document(BaseModel):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, StrictFloat, StrictInt
 
-from opendrs.api.schema.common import MAX_TEXT, Document, RequestDocument
+from opendrs.api.schema.common import MAX_TEXT, PRINTABLE, Document, RequestDocument
 from opendrs.api.schema.plans import Because
 from opendrs.api.schema.state import BreakerDocument, PauseDocument
 from opendrs.config.controller_settings import Mode
@@ -59,7 +59,7 @@ class DrainList(Document):
 class DrainRequest(RequestDocument):
     """Drain of a node."""
 
-    because: Annotated[str, Field(max_length=MAX_TEXT)] = ""
+    because: Annotated[str, Field(max_length=MAX_TEXT, pattern=PRINTABLE)] = ""
 
 
 class EventDocument(Document):

@@ -7,13 +7,25 @@ from typing import Annotated
 
 from pydantic import Field
 
-from opendrs.api.schema.common import MAX_NAME, MAX_TEXT, Document, RequestDocument
+from opendrs.api.schema.common import (
+    MAX_NAME,
+    MAX_TEXT,
+    PRINTABLE,
+    Document,
+    RequestDocument,
+)
 from opendrs.api.schema.state import PlanSummaryDocument
 from opendrs.ports import Outcome
 
-StepName = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+StepName = Annotated[str, Field(min_length=1, max_length=MAX_NAME, pattern=PRINTABLE)]
 Because = Annotated[
-    str, Field(min_length=1, max_length=MAX_TEXT, description="Why, for the audit.")
+    str,
+    Field(
+        min_length=1,
+        max_length=MAX_TEXT,
+        pattern=PRINTABLE,
+        description="Why, for the audit.",
+    ),
 ]
 
 
@@ -93,4 +105,4 @@ class RejectionRequest(RequestDocument):
 class CancellationRequest(RequestDocument):
     """Cancellation of a plan."""
 
-    because: Annotated[str, Field(max_length=MAX_TEXT)] = ""
+    because: Annotated[str, Field(max_length=MAX_TEXT, pattern=PRINTABLE)] = ""

@@ -1,0 +1,341 @@
+"""The server of the operator API: the state, its stream, and what it withstands."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from opendrs.api import event_stream, gateway, web_server
+from opendrs.api.schema.state import StateDocument, StateMessage
+from opendrs.config.controller_settings import Mode
+from opendrs.config.web_settings import WebSettings
+from opendrs.controller.operator_commands import Actor
+from opendrs.ports import EventRecord, Role
+from opendrs.store import DatabaseEventLog
+from support.builders import NOON
+from support.certificates import CertificateFiles
+from support.operator_api import EventReader, OperatorApi
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[OperatorApi]:
+    with OperatorApi(tmp_path / "store.db") as running:
+        yield running
+
+
+def record(api: OperatorApi, *messages: str) -> None:
+    log = DatabaseEventLog(api.control)
+    log.add(
+        [
+            EventRecord(at=NOON, level="info", code="report", message=each)
+            for each in messages
+        ]
+    )
+
+
+def stream(client: httpx2.Client, **headers: str) -> Any:  # noqa: ANN401 - a context
+    return client.stream("GET", "events", headers=headers)
+
+
+def test_state_is_as_described(api: OperatorApi) -> None:
+    api.propose()
+    api.context.states.poll()
+    with api.client(Role.VIEWER, **{"Accept-Encoding": "identity"}) as client:
+        response = client.get("state")
+
+    state = StateDocument.model_validate_json(response.content)
+    assert state.platform == "lab"
+    assert state.nodes.id == ["a", "b"]
+    assert state.nodes.role == ["source", "target"]
+    assert state.guests.node == [0, 0, 0]
+    assert state.plan is not None
+    assert (state.plan.step_count, state.nothing) == (2, None)
+    assert [each.code for each in state.exceptions] == ["controller-not-running"]
+    assert state.observed_at == NOON
+
+
+def test_state_has_an_entity_tag_and_is_compressed(api: OperatorApi) -> None:
+    with api.client(Role.VIEWER) as client:
+        first = client.get("state", headers={"Accept-Encoding": "gzip"})
+        plain = client.get("state", headers={"Accept-Encoding": "identity"})
+        assert first.headers["content-encoding"] == "gzip"
+        assert "content-encoding" not in plain.headers
+        assert first.json() == plain.json()
+        tag = {"If-None-Match": first.headers["etag"]}
+        assert client.get("state", headers=tag).status_code == 304
+
+        api.clock.advance(5)  # only times change
+        api.context.states.poll()
+        assert client.get("state", headers=tag).status_code == 304
+
+        api.propose()
+        api.context.states.poll()
+        changed = client.get("state", headers=tag)
+        assert changed.status_code == 200
+        assert changed.headers["etag"] != first.headers["etag"]
+        assert gzip.decompress(api.context.states.current().compressed) == (
+            api.context.states.current().body
+        )
+
+
+def test_changes_are_sent(api: OperatorApi) -> None:
+    api.propose()
+    api.context.states.poll()
+    with api.client(Role.OPERATOR) as client, stream(client) as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        events = EventReader(response)
+        state = StateMessage.model_validate(events.until("state")["data"])
+        assert (state.base, state.delta) == (None, None)
+        assert state.etag == client.get("state").json()["etag"]
+        assert events.until("mode")["data"]["mode"]["mode"] == "advise"
+        assert events.until("plan")["data"]["plan"]["state"] == "proposed"
+
+        client.put("mode", json={"mode": "observe"})
+        changed = StateMessage.model_validate(events.until("state")["data"])
+        assert changed.base == state.etag
+        assert events.until("mode")["data"]["mode"]["mode"] == "observe"
+
+        record(api, "one", "two")
+        logs = [events.until("log") for _ in range(2)]
+        assert [each["data"]["message"] for each in logs] == ["one", "two"]
+        assert int(logs[0]["id"]) <= logs[1]["data"]["sequence"]
+
+
+def test_stream_continues_after_the_last_event(api: OperatorApi) -> None:
+    record(api, *"abcd")
+    api.context.states.poll()
+    last = api.stores.events.last_sequence()
+    with api.client(Role.VIEWER) as client:
+        with stream(client, **{"Last-Event-ID": str(last - 2)}) as response:
+            events = EventReader(response)
+            assert [events.next()["data"]["message"] for _ in range(2)] == ["c", "d"]
+            assert events.next()["event"] == "state"
+        with client.stream("GET", "events", params={"after": last - 1}) as response:
+            assert EventReader(response).next()["data"]["message"] == "d"
+        with stream(client, **{"Last-Event-ID": str(last)}) as response:
+            assert EventReader(response).next()["event"] == "state"
+
+
+@pytest.mark.parametrize("last", [10**6, 0])
+def test_events_that_are_not_kept_reset_the_client(api: OperatorApi, last: int) -> None:
+    log = DatabaseEventLog(api.control)
+    old = EventRecord(at=NOON, level="info", code="report", message="old")
+    log.add([old])
+    record(api, *("x" for _ in range(3)))
+    with api.control.transaction() as connection:
+        connection.exec_driver_sql("DELETE FROM events WHERE id < 3")
+    api.context.states.poll()
+
+    with (
+        api.client(Role.VIEWER) as client,
+        stream(client, **{"Last-Event-ID": str(last)}) as response,
+    ):
+        assert EventReader(response).next()["event"] == "reset"
+
+
+def test_client_continues_after_a_restart_of_the_server(api: OperatorApi) -> None:
+    record(api, "before")
+    api.context.states.poll()
+    with api.client(Role.VIEWER) as client, stream(client) as response:
+        token = client.headers["Authorization"]
+        first = EventReader(response).until("state")
+    api.stop()
+    record(api, "meanwhile")
+    api.propose()
+    api.start()
+
+    with api.client(None, Authorization=token) as client:
+        with stream(client, **{"Last-Event-ID": first["id"]}) as response:
+            events = EventReader(response)
+            assert events.next()["data"]["message"] == "meanwhile"
+            state = events.until("state")["data"]
+        assert state["etag"] != first["data"]["etag"]
+        assert client.get("state").json()["plan"]["state"] == "proposed"
+
+
+def test_revoked_token_ends_the_stream(
+    api: OperatorApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_stream, "KEEPALIVE", 0.2)
+    with api.client(Role.VIEWER) as client, stream(client) as response:
+        events = EventReader(response)
+        events.until("progress")
+        name = client.headers["Authorization"].split("_")[1]
+        action = Actor(user="root").action(api.clock, "access revoke", {})
+        api.stores.access.revoke(name, action)
+
+        with pytest.raises(EOFError):
+            events.until("reset")
+
+
+def test_store_that_fails_is_an_exception_of_the_state(
+    api: OperatorApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api.propose()
+    api.context.states.poll()
+    with api.client(Role.VIEWER) as client, stream(client) as response:
+        events = EventReader(response)
+        events.until("progress")
+        with monkeypatch.context() as patch:
+            patch.setattr(api.stores.store, "_engine", None)
+            failed = events.until("state")["data"]
+            assert failed["exceptions"][0]["code"] == "store-unavailable"
+            assert client.get("log").status_code == 503
+        recovered = events.until("state")["data"]
+        codes = [each["code"] for each in recovered["exceptions"]]
+        assert "store-unavailable" not in codes
+        assert client.get("state").json()["nodes"]["id"] == ["a", "b"]
+
+
+def test_moved_guests_are_in_the_delta(api: OperatorApi) -> None:
+    api.propose()
+    api.context.states.poll()
+    api.controller.set_mode(Mode.AUTOMATIC)
+    with api.client(Role.VIEWER) as client, stream(client) as response:
+        events = EventReader(response)
+        events.until("progress")
+        base = client.get("state").json()
+        assert api.controller.cycle() == 2
+        record(api, "the steps ended")
+        moved: dict[int, int] = {}
+        while len(moved) < 2:
+            message = StateMessage.model_validate(events.until("state")["data"])
+            assert message.delta is not None
+            changes = zip(message.delta.guests, message.delta.guest_node, strict=True)
+            moved |= {guest: node for guest, node in changes if node == 1}
+
+    names = {base["guests"]["id"][index] for index in moved}
+    assert names == {"one", "three"}
+
+
+def exchange(api: OperatorApi, content: bytes) -> bytes:
+    """Send bytes, and return all that is received until the connection ends."""
+    host, _, port = api.address.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(content)
+        received = b""
+        while part := connection.recv(65_536):
+            received += part
+        return received
+
+
+def test_large_bodies_are_rejected(api: OperatorApi) -> None:
+    with api.client(Role.OPERATOR) as client:
+        large = b"x" * (gateway.MAX_BODY + 1)
+        declared = client.put("pause", content=large)
+        parts = (b"x" * 65_536 for _ in range(40))
+        streamed = client.put("pause", content=parts)
+        for response in (declared, streamed):
+            assert (response.status_code, response.json()["code"]) == (
+                413,
+                "body-too-large",
+            )
+    with api.client(None, **{"Sec-Fetch-Site": "none"}) as stranger:
+        sign_in = stranger.put("session", content=b"x" * 5000)
+        assert sign_in.status_code == 413
+
+
+def test_slow_bodies_are_rejected(
+    api: OperatorApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway, "BODY_TIMEOUT", 0.3)
+    head = (
+        f"PUT /api/v1/mode HTTP/1.1\r\nHost: x\r\nContent-Length: 20\r\n"
+        f"Authorization: Bearer {api.token(Role.OPERATOR)}\r\n\r\n{{"
+    )
+
+    answer = exchange(api, head.encode())
+
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b'"code":"body-timeout"' in answer
+
+
+def test_large_headers_and_silent_connections_are_closed(
+    api: OperatorApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = b"GET /api/v1/health HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 100_000
+    assert exchange(api, large).startswith(b"HTTP/1.1 4")
+    monkeypatch.setattr(web_server, "FIRST_REQUEST_TIMEOUT", 0.3)
+
+    assert exchange(api, b"GET /api/v1/health HTT") == b""
+
+
+def test_requests_of_one_client_are_limited(tmp_path: Path) -> None:
+    with (
+        OperatorApi(tmp_path / "store.db", rate=1, burst=20) as api,
+        api.client(Role.VIEWER) as client,
+    ):
+        codes = [client.get("session").status_code for _ in range(40)]
+        assert set(codes) == {200, 429}
+        limited = client.get("session")
+        while limited.status_code != 429:
+            limited = client.get("session")
+        assert limited.json()["code"] == "rate-limited"
+        time.sleep(float(limited.headers["retry-after"]) + 0.5)  # noqa: TID251 - real time, as for the server
+        assert client.get("session").status_code == 200
+
+
+def test_failed_attempts_to_sign_in_are_limited(tmp_path: Path) -> None:
+    with (
+        OperatorApi(tmp_path / "store.db", rate=1, burst=100) as api,
+        api.client(None, **{"Sec-Fetch-Site": "none"}) as client,
+    ):
+        codes = [
+            client.put("session", json={"token": "x"}).status_code for _ in range(20)
+        ]
+        assert codes[:3] == [401, 401, 401]
+        assert codes[-1] == 429
+        assert client.get("health").status_code == 429
+
+
+def test_dashboard_and_headers(api: OperatorApi) -> None:
+    page = httpx2.get(f"{api.address}/")
+    assert page.status_code == 200
+    assert page.headers["content-type"].startswith("text/html")
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert page.headers["x-content-type-options"] == "nosniff"
+    assert httpx2.get(f"{api.address}/nodes/a").text == page.text
+    assert httpx2.get(f"{api.address}/nothing.js").status_code == 404
+    assert httpx2.put(f"{api.address}/").status_code == 405
+    tag = {"If-None-Match": page.headers["etag"]}
+    assert httpx2.get(f"{api.address}/", headers=tag).status_code == 304
+    api_headers = httpx2.get(f"{api.address}/api/v1/health").headers
+    assert api_headers["cache-control"] == "no-store"
+
+
+def test_tls_has_secure_cookies(tmp_path: Path) -> None:
+    files = CertificateFiles(tmp_path)
+    settings = files.settings
+    web = WebSettings(
+        listen="127.0.0.1:0", certificate=settings.certificate, key=settings.key
+    )
+    with OperatorApi(tmp_path / "store.db", web=web) as api:
+        assert api.address.startswith("https://")
+        with httpx2.Client(base_url=api.address, verify=files.ssl_context) as client:
+            response = client.put(
+                "/api/v1/session",
+                json={"token": api.token()},
+                headers={"Sec-Fetch-Site": "same-origin"},
+            )
+        cookie = response.headers["set-cookie"]
+        assert cookie.startswith("__Host-opendrs=")
+        assert "Secure" in cookie
+        assert "max-age" in response.headers["strict-transport-security"]
+
+
+def test_messages_are_json(api: OperatorApi) -> None:
+    message = api.context.states.greeting()[1].decode()
+
+    data = [line for line in message.split("\n") if line.startswith("data: ")]
+    assert len(data) == 4
+    assert all(json.loads(line.removeprefix("data: ")) is not None for line in data)
