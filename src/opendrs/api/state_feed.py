@@ -233,6 +233,8 @@ class StateFeed:
         document = state_document(inputs)
         if former is not None and _content(document) == _content(former.document):
             self._inputs = inputs
+            if former_inputs is not None:
+                self._send_changes(document, former.document, inputs, former_inputs)
             return
         state = self._encode(document, inputs.now)
         with self._lock:
