@@ -18,6 +18,7 @@ type Show = (value: number | null | undefined) => string;
 
 const ROWS = 40;
 /** Steps of an axis of bytes. */
+const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000];
 const BINARY = Array.from({ length: 50 }, (_, power) => 2 ** power);
 
 function valuesOf(series: Series, name: string): (number | null)[] {
@@ -40,7 +41,9 @@ function showLast(plot: uPlot): void {
   if (plot.cursor.idx == null) plot.setLegend({ idx: plot.data[0].length - 1 });
 }
 
-function optionsOf(lines: readonly Line[], show: Show, width: number, height: number): uPlot.Options {
+function optionsOf(lines: readonly Line[], show: Show, whole: boolean, width: number, height: number): uPlot.Options {
+  const incrs = show === bytes ? BINARY : whole ? WHOLE : null;
+  const least = whole ? 4 : 0.01;
   const axis = { stroke: themeColor("muted"), grid: { stroke: themeColor("line"), width: 1 }, ticks: { show: false } };
   const font = "11px -apple-system, 'Segoe UI', Roboto, Cantarell, 'Liberation Sans', Arial, sans-serif";
   return {
@@ -49,10 +52,10 @@ function optionsOf(lines: readonly Line[], show: Show, width: number, height: nu
     legend: { live: true },
     cursor: { y: false, points: { size: 6 } },
     hooks: { draw: [showLast], setCursor: [showLast] },
-    scales: { y: { range: (_plot, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, 0.01) * 1.08] } },
+    scales: { y: { range: (_plot, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, least) * 1.08] } },
     axes: [
       { ...axis, font, space: 60, size: 28, values: (_plot, values) => axisTimes(values) },
-      { ...axis, font, size: 56, ...(show === bytes ? { incrs: BINARY } : {}), values: (_plot, values) => values.map((value) => show(value)) },
+      { ...axis, font, size: 56, ...(incrs ? { incrs } : {}), values: (_plot, values) => values.map((value) => show(value)) },
     ],
     series: [
       { value: (_plot, value) => (value == null ? "–" : shortTime(new Date(1000 * value).toISOString())) },
@@ -74,6 +77,8 @@ export function Chart(props: {
   lines: readonly Line[];
   show?: Show;
   height?: number;
+  /** Values are whole numbers. */
+  whole?: boolean;
 }): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -90,7 +95,7 @@ export function Chart(props: {
   useEffect(() => {
     const element = box.current;
     if (element === null || data === null) return undefined;
-    const made = new uPlot(optionsOf(lines, show, element.clientWidth, height), data, element);
+    const made = new uPlot(optionsOf(lines, show, props.whole === true, element.clientWidth, height), data, element);
     plot.current = made;
     const observer = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height }));
     observer.observe(element);

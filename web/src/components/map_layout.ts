@@ -30,7 +30,7 @@ const TILES = 300;
 const GAP = 4;
 const LABEL = 18;
 const SIZES: Record<Density, { width: number; height: number; gap: number }> = {
-  named: { width: 148, height: 58, gap: 6 },
+  named: { width: 118, height: 58, gap: 6 },
   tiles: { width: 74, height: 34, gap: 4 },
   squares: { width: 15, height: 15, gap: 3 },
 };

@@ -241,7 +241,7 @@ function KeyboardGrid(props: {
   const cell = useRef<HTMLDivElement>(null);
   const shown = Math.min(position, layout.tiles.length - 1);
   const tile = layout.tiles[shown];
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (moved.current) cell.current?.focus();
     moved.current = false;
   }, [shown]);

@@ -72,7 +72,7 @@ function StepItem(props: StepListProps & { step: Step }): JSX.Element {
           </span>
           <span class="muted step-kind">{words(step.kind)}</span>
         </button>
-        <Outcome step={step} progress={isRunning(step) ? running : null} />
+        <Outcome step={step} progress={isRunning(step) || running !== null ? running : null} />
       </div>
       {step.detail !== "" ? <p class="step-detail">{step.detail}</p> : null}
       {open ? <StepDetails step={step} plan={plan} progress={running} /> : null}
@@ -92,7 +92,7 @@ function realizedSeconds(step: Step): number | null {
 
 function Outcome(props: { step: Step; progress: Progress | null }): JSX.Element {
   const { step, progress } = props;
-  if (isRunning(step)) {
+  if (isRunning(step) || (step.outcome === null && progress !== null)) {
     const moved = progress?.total && progress.remaining !== null ? ` ${percent(1 - progress.remaining / progress.total)}` : "";
     return (
       <span class="step-outcome">

@@ -121,6 +121,7 @@ function onState(message: StateMessage): void {
 }
 
 function onLog(event: LogEvent): void {
+  if (event.code.startsWith("step-") || event.code.startsWith("plan-")) planChanges.value += 1;
   const kept = events.value.filter((each) => each.sequence !== event.sequence);
   events.value = [event, ...kept].sort((a, b) => b.sequence - a.sequence).slice(0, KEPT_EVENTS);
 }

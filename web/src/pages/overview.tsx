@@ -53,11 +53,11 @@ export function Overview(): JSX.Element {
             <Panel title="Highest load of a node">
               <Chart label="Highest load of a node" series={series.value} lines={LINES} show={percent} />
             </Panel>
-            <Panel title="Imbalance">
+            <Panel title="Imbalance (normalized)">
               <Chart label="Imbalance" series={series.value} lines={IMBALANCE} show={(value) => metricText("imbalance", value)} />
             </Panel>
             <Panel title="Suffering guests">
-              <Chart label="Suffering guests" series={series.value} lines={SUFFERING} show={(value) => metricText("suffering", value)} />
+              <Chart label="Suffering guests" series={series.value} lines={SUFFERING} whole show={(value) => metricText("suffering", value)} />
             </Panel>
           </div>
           <Recent />
@@ -113,7 +113,7 @@ function Figures(props: { state: State; series: ClusterSeries | null }): JSX.Ele
         text={worst ? <><a href={href("nodes", worst.id)}>{worst.id}</a> {worst.resource}</> : "no measurement"}
         values={series?.[worst?.resource === "memory" ? "highest_memory" : "highest_cpu"] ?? []}
       />
-      <Figure name="Imbalance" value={metricText("imbalance", series?.imbalance.at(-1))} text="normalized, 0 is balanced" values={series?.imbalance ?? []} />
+      <Figure name="Imbalance" value={metricText("imbalance", shown.metrics["imbalance"] ?? series?.imbalance.at(-1))} text="0 is balanced" values={series?.imbalance ?? []} />
       <Figure
         name="Suffering guests"
         value={metricText("suffering", series?.suffering.at(-1))}
