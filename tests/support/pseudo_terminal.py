@@ -115,6 +115,9 @@ class Terminal:
         if letter == "A":
             first_visible = max(0, len(self._rows) - self._height)
             self._row = max(first_visible, self._row - int(argument or 1))
+        elif letter == "H":
+            assert not argument, f"unknown position: {argument}"
+            self._row, self._column = max(0, len(self._rows) - self._height), 0
         elif letter == "K":
             assert argument == "2", f"unknown way to erase: {argument}"
             self._rows[self._row] = Row()

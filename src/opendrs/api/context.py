@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from opendrs.api.access_control import AccessControl
+from opendrs.api.jobs import JobQueue
 from opendrs.api.recorded_clusters import RecordedClusters
 from opendrs.api.state_feed import StateFeed
 from opendrs.config.settings import Settings
@@ -59,6 +60,7 @@ class ApiContext:
         states: The state of the platform, and the messages about its changes.
         access: Tokens and sessions.
         clusters: Clusters of recorded cycles.
+        jobs: Questions that take long; None if the server answers none.
     """
 
     platform: str
@@ -69,3 +71,4 @@ class ApiContext:
     states: StateFeed
     access: AccessControl
     clusters: RecordedClusters = field(default_factory=RecordedClusters)
+    jobs: JobQueue | None = None

@@ -28,6 +28,7 @@ from opendrs.api.routes import (
     cluster,
     explanations,
     history,
+    jobs,
     operator,
     plans,
     state,
@@ -90,7 +91,7 @@ def create_web_app(context: ApiContext) -> FastAPI:
 
 
 def _routers(context: ApiContext) -> Sequence[APIRouter]:
-    subjects = (state, plans, operator, cluster, explanations, history, access)
+    subjects = (state, plans, operator, cluster, explanations, history, jobs, access)
     return [subject.routes(context) for subject in subjects]
 
 

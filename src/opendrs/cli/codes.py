@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from textwrap import dedent
 
+from opendrs.api.jobs import JobProblem, JobState
 from opendrs.api.schema.common import ApiProblem
 from opendrs.arrays.move_groups import SkipReason
 from opendrs.config import DiagnosticCode
@@ -24,6 +25,8 @@ from opendrs.config.proxlb import ImportStatus
 from opendrs.controller.events import LogEventCode
 from opendrs.controller.modes import ModeSource
 from opendrs.controller.views.attention import ExceptionCode
+from opendrs.controller.views.reasons import NodeReason
+from opendrs.controller.views.rule_states import RuleState
 from opendrs.errors import FailureCode
 from opendrs.guard import RejectionReason
 from opendrs.model import LoadState
@@ -91,6 +94,16 @@ CATALOGS = (
         "Skip reasons",
         SkipReason,
         "Reason why a policy does not consider a guest for a migration.",
+    ),
+    Catalog(
+        "Node reasons",
+        NodeReason,
+        "Reason why a node receives no guests: `/reasons` of the API.",
+    ),
+    Catalog(
+        "Rule states",
+        RuleState,
+        "`state` of a placement rule: `/rules` of the API.",
     ),
     Catalog(
         "Rejection reasons",
@@ -164,6 +177,10 @@ CATALOGS = (
         LogEventCode,
         "`event` of a log line of `opendrs run` and `opendrs agent` with "
         "`--format json`.",
+    ),
+    Catalog("Job states", JobState, "`state` of a job of the HTTP API."),
+    Catalog(
+        "Job problems", JobProblem, "`problem` of a job of the HTTP API without result."
     ),
     Catalog(
         "API problems", ProblemCode, "`code` of a response of the API that is not 2xx."

@@ -24,7 +24,7 @@ from opendrs.controller.drained_nodes import (
 from opendrs.controller.modes import EffectiveMode, effective_mode
 from opendrs.errors import ConfigurationError, DiagnosticCode, UnknownNodeError
 from opendrs.escapes import repr_value
-from opendrs.model import NodeId, NodeState, Snapshot
+from opendrs.model import Limits, NodeId, NodeState, Snapshot
 from opendrs.policies import DecisionReason, Drain, Policy, Return
 from opendrs.store import OPERATOR_PREFIX
 
@@ -45,7 +45,18 @@ def preview_drain(
     # First, as in a cycle: nothing is reserved on a drained node.
     drained = in_maintenance(observed, node)
     drained = enrich_from_store(drained, policy, source, settings)
-    decision = Drain(limits=maintenance_limits(policy.limits)).decide(drained, None)
+    return drain_preview(drained, node, policy.limits)
+
+
+def drain_preview(drained: Snapshot, node: NodeId, limits: Limits) -> DrainPreview:
+    """Return the plan that empties *node*.
+
+    Args:
+        drained: The cluster, with the node in maintenance.
+        node: The node.
+        limits: Limits of the operator.
+    """
+    decision = Drain(limits=maintenance_limits(limits)).decide(drained, None)
     return DrainPreview(node, drained, decision)
 
 

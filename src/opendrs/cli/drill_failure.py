@@ -50,8 +50,14 @@ class FailureOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class _DrillCluster:
-    """Cluster of a simulated failure."""
+class DrillCluster:
+    """Cluster of a simulated failure.
+
+    Attributes:
+        snapshot: The cluster.
+        limits: Limits of the operator.
+        options: Options of the simulation.
+    """
 
     snapshot: Snapshot
     limits: Limits
@@ -68,10 +74,10 @@ class _DrillCluster:
         )
 
 
-def _observe_cluster(source: str, options: FailureOptions) -> _DrillCluster:
+def _observe_cluster(source: str, options: FailureOptions) -> DrillCluster:
     settings = load_settings(options.config)
     snapshot = observe(open_source(source, settings))
-    return _DrillCluster(snapshot, settings.limits, options)
+    return DrillCluster(snapshot, settings.limits, options)
 
 
 def simulate_failure(
@@ -87,7 +93,8 @@ def simulate_failure(
     """
     cluster = _observe_cluster(source, options)
     nodes = [
-        _require_node(name, cluster.snapshot) for name in dict.fromkeys(failed_nodes)
+        require_failed_node(name, cluster.snapshot)
+        for name in dict.fromkeys(failed_nodes)
     ]
     with drill_progress("drill") as create_observer:
         observer = create_observer("")
@@ -137,7 +144,12 @@ def simulate_each_failure(
     return 0 if survived else NOT_SURVIVED
 
 
-def _require_node(name: str, snapshot: Snapshot) -> NodeId:
+def require_failed_node(name: str, snapshot: Snapshot) -> NodeId:
+    """Return the node *name*.
+
+    Raises:
+        UnknownNodeError: It does not exist.
+    """
     if name not in snapshot.nodes:
         guess = suggestion(name, snapshot.nodes)
         raise UnknownNodeError(f"unknown node {repr_value(name)}{guess}")

@@ -60,6 +60,7 @@ SECTIONS = {
         "reject": "Reject a plan.",
         "cancel": "Cancel an approved or running plan.",
         "status": "Show whether a controller runs, and its last cycle.",
+        "top": "Show the overview in the terminal, live.",
         "serve": "Serve the dashboard and the HTTP API.",
         "access": "Create and revoke tokens for the dashboard and the HTTP API.",
         "breaker": "Show or reset the circuit breaker (open: no automatic execution).",

@@ -170,17 +170,17 @@ def command(  # noqa: PLR0913 - one for each option
         return _release(source, release, settings, output_format)
     cluster = open_source(source, settings, at=at)
     snapshot = with_occupied_resources(observe(cluster), cluster, settings)
-    model = None if like is None else require_guest("--like", like, snapshot)
-    request = _request(_size(cpu, memory, model), count, tags, model)
+    request = read_start_request(
+        snapshot, cpu=cpu, memory=memory, like=like, tags=tags, count=count
+    )
     found = start_placement(snapshot, request, settings.limits)
-    notes = _notes(snapshot, request)
+    notes = placement_notes(snapshot, request)
     if reserve is not None and None in found.nodes:
         notes += ("nothing is reserved: some guests have no node",)
     elif reserve is not None:
         length = timedelta(seconds=duration or DEFAULT_DURATION)
-        reservation = _reservation(
-            reserve, request, found, cluster.clock.now() + length
-        )
+        until = cluster.clock.now() + length
+        reservation = _reservation(reserve, request, found, until)
         _save(cluster, reservation, snapshot, settings)
         notes += (f"reserved: {reserve}, until {reservation.until:%Y-%m-%d %H:%M %Z}",)
     if output_format == JSON:
@@ -270,6 +270,33 @@ def _release(platform: str, name: str, settings: Settings, output_format: str) -
     return 0
 
 
+def read_start_request(  # noqa: PLR0913 - one for each option
+    snapshot: Snapshot,
+    *,
+    cpu: float | None,
+    memory: float | None,
+    like: str | None,
+    tags: Sequence[str],
+    count: int,
+) -> StartRequest:
+    """Return the request for the guests that the options describe.
+
+    Args:
+        snapshot: The cluster.
+        cpu: Value of `--cpu`; None if not given.
+        memory: Value of `--memory` in bytes; None if not given.
+        like: Value of `--like`; None if not given.
+        tags: Values of `--tag`.
+        count: Value of `--count`.
+
+    Raises:
+        UnknownGuestError: The guest to resemble does not exist.
+        ConfigurationError: An amount is neither given nor known of that guest.
+    """
+    model = None if like is None else require_guest("--like", like, snapshot)
+    return _request(_size(cpu, memory, model), count, tags, model)
+
+
 def _request(
     limit: Resources, count: int, tags: Sequence[str], like: Guest | None
 ) -> StartRequest:
@@ -304,7 +331,8 @@ def _size(cpu: float | None, memory: float | None, like: Guest | None) -> Resour
     return Resources(float(cpu or 0), int(memory or 0))
 
 
-def _notes(snapshot: Snapshot, request: StartRequest) -> tuple[str, ...]:
+def placement_notes(snapshot: Snapshot, request: StartRequest) -> tuple[str, ...]:
+    """Return what the operator should know about the new guests."""
     return tuple(
         f"not migrated after its start: rule: {rule}"
         for rule in snapshot.rules

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from opendrs.api.access_control import LOGIN_TIME, AccessControl, create_token
 from opendrs.api.context import ApiContext, ApiStores
+from opendrs.api.jobs import JobQueue
 from opendrs.api.state_feed import StateFeed
 from opendrs.api.state_reader import StateReader
 from opendrs.config.settings import Settings
 from opendrs.controller.operator_commands import Actor
 from opendrs.ports import AccessStore, Clock, Role
+
+
+@dataclass(frozen=True, slots=True)
+class JobAnswers:
+    """Function that answers the questions of jobs about one platform.
+
+    It is called in the process of the jobs, which alone needs the imports.
+
+    Attributes:
+        platform: Name of the platform.
+        config: The configuration file; None without one.
+    """
+
+    platform: str
+    config: Path | None
+
+    def __call__(self, kind: str, question: Mapping[str, Any]) -> Any:  # noqa: ANN401 - plain values
+        """Return the answer; see `opendrs.cli.job_answers`."""
+        from opendrs.cli.job_answers import answer_question  # noqa: PLC0415
+
+        return answer_question(self.platform, self.config, kind, question)
 
 
 def create_context(
@@ -46,6 +71,7 @@ def create_context(
         stores=stores,
         states=StateFeed(reader, clock),
         access=AccessControl(stores.access, clock, settings.web.session_time),
+        jobs=JobQueue(JobAnswers(platform, config_path), clock),
     )
 
 

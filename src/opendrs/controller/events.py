@@ -95,6 +95,8 @@ class LogEventCode(StrEnum):
     """The HTTP API and the dashboard accept connections."""
     WEB_STORE_FAILED = "web-store-failed"
     """A request could not be answered because the store failed."""
+    JOB_FAILED = "job-failed"
+    """A job of the HTTP API, such as what-if, ended without a result."""
     WEB_ENDED = "web-ended"
     """The process of the HTTP API and the dashboard ended; it is started again."""
     EVENTS_LOST = "events-lost"

@@ -18,7 +18,7 @@ from opendrs.api.schema.common import MAX_NAME, ApiProblem
 from opendrs.api.schema.history import (
     ClusterSeries,
     CycleList,
-    MoveList,
+    MovePage,
     RecordedClusterDocument,
 )
 from opendrs.controller.views.history_entries import (
@@ -27,8 +27,9 @@ from opendrs.controller.views.history_entries import (
     recorded_cluster,
 )
 from opendrs.controller.views.load_points import cluster_series
+from opendrs.errors import StoreError
 from opendrs.model import time_as_text, time_from_text
-from opendrs.ports import CycleSummary, HistoryFilter, HistoryReader, StepRecord
+from opendrs.ports import CycleSummary, HistoryFilter, StepRecord
 
 MAX_ENTRIES = 500  # of a list in one response
 MAX_MOVES = 100  # the loads of each are read
@@ -115,9 +116,8 @@ def _add_clusters(router: APIRouter, context: ApiContext) -> None:
     ) -> Response:
         """Get the cluster of the last cycle at or before a time that is stored."""
         del principal
-        chosen = history_filter(None, at)
-        kept = (each for each in history.cycles(chosen) if each.inputs != DROPPED)
-        cycle = next(kept, None)
+        cycles = history.cycles(history_filter(None, at))
+        cycle = next((each for each in cycles if each.inputs != DROPPED), None)
         if cycle is None:
             detail = f"{at.isoformat()}: no cycle is stored from before"
             raise ProblemError(ApiProblem.NOT_FOUND, detail)
@@ -136,7 +136,7 @@ def _shown(context: ApiContext, cycle: CycleSummary, form: Conditions) -> Respon
 def _add_moves(router: APIRouter, context: ApiContext) -> None:
     history = context.stores.history
 
-    @router.get("/moves", response_model=MoveList, summary="List started steps")
+    @router.get("/moves", response_model=MovePage, summary="List started steps")
     def list_moves(  # noqa: PLR0913 - one for each parameter
         *,
         since: Time = None,
@@ -182,7 +182,7 @@ def _position(cursor: str) -> tuple[datetime, int]:
         raise ProblemError(ApiProblem.OUT_OF_RANGE, f"cursor: unknown: {cursor}")
     try:
         return time_from_text(text), int(count)
-    except ValueError as error:
+    except StoreError as error:
         detail = f"cursor: unknown: {cursor}"
         raise ProblemError(ApiProblem.OUT_OF_RANGE, detail) from error
 
@@ -234,10 +234,10 @@ def history_filter(
 def cycles_over_time(
     context: ApiContext, since: datetime | None, until: datetime | None, count: int
 ) -> list[CycleSummary]:
-    """Return about *count* cycles with inputs, evenly spread over a time.
+    """Return the cycles with inputs of a time, or about *count* spread over it.
 
-    They are the first ones of intervals that do not depend on the present time, so that
-    later requests select the same ones; and the newest cycle.
+    They are then the first ones of intervals that do not depend on the present time, so
+    that later requests select the same ones; and the newest cycle.
 
     Args:
         context: The store and the clock.
@@ -252,20 +252,10 @@ def cycles_over_time(
     end = until or context.clock.now()
     begin = since or end - DAY
     chosen = history_filter(begin, end)
-    width = max(1.0, (end - begin).total_seconds() / count)
-    return _first_of_intervals(context.stores.history, chosen, width)
-
-
-def _first_of_intervals(
-    history: HistoryReader, chosen: HistoryFilter, width: float
-) -> list[CycleSummary]:
-    intervals: dict[int, CycleSummary] = {}
-    newest = None
-    for cycle in history.cycles(chosen):
-        if cycle.inputs != DROPPED:
-            newest = newest or cycle
-            intervals[int(cycle.decided_at.timestamp() / width)] = cycle
-    found = {each.id: each for each in intervals.values()}
-    if newest is not None:
-        found[newest.id] = newest
-    return list(found.values())
+    history = context.stores.history
+    kept = [each for each in history.cycles(chosen) if each.inputs != DROPPED]
+    if len(kept) <= count:
+        return kept
+    width = (end - begin).total_seconds() / count
+    first = {int(each.decided_at.timestamp() / width): each for each in kept}
+    return list({each.id: each for each in (kept[0], *first.values())}.values())

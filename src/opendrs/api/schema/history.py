@@ -122,7 +122,7 @@ class MoveDocument(Document):
     load: MoveLoadDocument
 
 
-class MoveList(Document):
+class MovePage(Document):
     """Started steps, the newest first."""
 
     moves: list[MoveDocument]

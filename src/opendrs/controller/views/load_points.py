@@ -144,19 +144,6 @@ def _series(rows: Iterator[tuple[datetime, float | None, float | None]]) -> Seri
     return series
 
 
-def spread(values: Sequence[Any], count: int) -> list[Any]:
-    """Return at most *count* of *values*, evenly spread, the first and last included.
-
-    Args:
-        values: The values, in their order.
-        count: At least 2.
-    """
-    if len(values) <= count:
-        return list(values)
-    step = (len(values) - 1) / (count - 1)
-    return [values[round(index * step)] for index in range(count)]
-
-
 def _stored(value: float | None) -> float:
     return _UNKNOWN if value is None else value
 

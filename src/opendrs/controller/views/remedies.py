@@ -1,4 +1,4 @@
-"""What would have to change so that a guest is moved, or so that a plan is made."""
+"""Changes after which a guest would be moved, or a plan would be made."""
 
 from __future__ import annotations
 

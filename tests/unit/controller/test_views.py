@@ -1,0 +1,201 @@
+"""Figures, loads, reasons and remedies of recorded cycles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from opendrs.arrays.move_groups import SkipReason
+from opendrs.controller.views.consolidation import consolidation_document
+from opendrs.controller.views.figures import cluster_figures
+from opendrs.controller.views.load_points import load_point, node_series
+from opendrs.controller.views.reasons import NodeReason, reason_documents
+from opendrs.controller.views.remedies import remedy
+from opendrs.controller.views.rule_states import rule_documents
+from opendrs.errors import StoreError
+from opendrs.model import (
+    Action,
+    Affinity,
+    AntiAffinity,
+    GuestState,
+    Node,
+    NodeId,
+    NodeState,
+    PowerOff,
+    PowerOn,
+    Pressure,
+    Snapshot,
+    Stall,
+    StepId,
+    TagExclusion,
+)
+from opendrs.ports import CycleRecord, Outcome, StepRecord
+from support.builders import NOON, cluster, guest, guest_ids, node
+from support.recorded_cycles import decided
+
+LOPSIDED = cluster(
+    nodes={"a": 0.8, "b": 0.0},
+    guests={"one": ("a", 0.2), "two": ("a", 0.2), "three": ("a", 0.2)},
+)
+
+
+def with_nodes(snapshot: Snapshot, *nodes: Node) -> Snapshot:
+    return replace(snapshot, nodes={**snapshot.nodes, **{n.id: n for n in nodes}})
+
+
+@pytest.mark.parametrize("reason", SkipReason)
+def test_each_reason_of_a_skipped_guest_has_a_remedy(reason: SkipReason) -> None:
+    assert remedy(reason.value)
+
+
+def test_figures_of_a_cluster() -> None:
+    snapshot = cluster(
+        nodes={"a": 0.9, "b": 0.3},
+        guests={"one": ("a", 0.1), "two": ("a", 0.1), "three": ("b", 0.1)},
+        rules=[AntiAffinity(guests=guest_ids("one", "two"))],
+    )
+
+    found = cluster_figures(decided(snapshot))
+
+    # The loads 0.9 and 0.3: mean 0.6, deviation 0.3, bound sqrt(2 - 1).
+    assert found.imbalance == pytest.approx(0.5)
+    assert found.worst_node == "a"
+    assert (found.highest_cpu, found.highest_memory) == pytest.approx((0.9, 0.9))
+    assert (found.suffering_guests, found.violated_rules) == (0, 1)
+
+
+def test_suffering_guests_are_stalled_or_on_a_full_node() -> None:
+    snapshot = cluster(
+        nodes={"a": 0.2, "b": 0.97},
+        guests={"two": ("a", 0.1), "three": ("b", 0.1), "four": ("b", 0.1)},
+    )
+    stalled = guest("one", "a", 0.1, pressure=Pressure(cpu=Stall(some=0.8)))
+    stopped = guest("five", "b", 0.1, state=GuestState.STOPPED)
+    guests = {**snapshot.guests, stalled.id: stalled, stopped.id: stopped}
+
+    found = cluster_figures(decided(replace(snapshot, guests=guests)))
+
+    assert found.suffering_guests == 3
+
+
+def test_unknown_loads_are_unknown_figures() -> None:
+    snapshot = cluster({"a": None, "b": None}, {})
+    record = decided(snapshot)
+
+    found = cluster_figures(record)
+
+    assert (found.imbalance, found.worst_node, found.highest_cpu) == (None, None, None)
+    assert node_series([load_point(record)], "a")["cpu"] == [None]
+    assert node_series([load_point(record)], "zz")["cpu"] == [None]
+
+
+def test_points_with_the_same_names_share_them() -> None:
+    first = load_point(decided(LOPSIDED))
+
+    second = load_point(decided(LOPSIDED, run="next"), first)
+
+    assert second.guests.positions is first.guests.positions
+    assert second.nodes.of("a") == pytest.approx((0.8, 0.8))
+
+
+def test_damaged_record_is_an_error_of_the_store() -> None:
+    record = CycleRecord(run="run", decided_at=NOON, document={"snapshot": {}})
+
+    with pytest.raises(StoreError, match="cycle run"):
+        cluster_figures(record)
+
+
+def test_nodes_that_receive_no_guests_have_a_reason() -> None:
+    snapshot = with_nodes(
+        LOPSIDED,
+        Node(id=NodeId("c")),
+        node("d", 0.1, state=NodeState.OFFLINE),
+        node("e", 0.1, state=NodeState.MAINTENANCE),
+        node("f", 0.1, state=NodeState.EXCLUDED),
+        node("g", None),
+        node("h", 0.96),
+    )
+
+    documents = reason_documents(decided(snapshot))
+
+    found = {each["code"]: each["nodes"] for each in documents if each["nodes"]}
+    assert found == {
+        NodeReason.NODE_UNREACHABLE: ["c"],
+        NodeReason.NODE_OFFLINE: ["d"],
+        NodeReason.NODE_IN_MAINTENANCE: ["e"],
+        NodeReason.NODE_EXCLUDED: ["f"],
+        NodeReason.NODE_NOT_MEASURED: ["g"],
+        NodeReason.NODE_FULL: ["h"],
+    }
+    assert all(each["change"] for each in documents)
+
+
+def test_rules_that_contradict_each_other_are_marked() -> None:
+    both = guest_ids("one", "two")
+    rules = (
+        Affinity(guests=both, name="near"),
+        AntiAffinity(guests=both, name="apart"),
+        AntiAffinity(guests=guest_ids("x", "y"), name="gone"),
+        TagExclusion(tags=frozenset({"db"}), name="tag"),
+    )
+    snapshot = replace(LOPSIDED, rules=rules)
+    tagged = guest("four", "b", 0.1, tags=frozenset({"db"}))
+    snapshot = replace(snapshot, guests={**snapshot.guests, tagged.id: tagged})
+    document = decided(snapshot).document
+
+    found = rule_documents(snapshot, document["decision"])  # type: ignore[arg-type]
+
+    states = {each["name"]: each["state"] for each in found}
+    assert states == {
+        "near": "contradictory",
+        "apart": "contradictory",
+        "gone": "unmatched",
+        "tag": "kept",
+    }
+    assert found[-1]["guests"] == ["four"]
+
+
+def test_drained_node_is_a_rule_that_its_guests_violate() -> None:
+    snapshot = with_nodes(LOPSIDED, node("a", 0.8, state=NodeState.MAINTENANCE))
+    document = decided(snapshot).document
+
+    (found,) = rule_documents(snapshot, document["decision"])  # type: ignore[arg-type]
+
+    assert (found["state"], found["violating_nodes"]) == ("violated", ["a"])
+    assert found["guests"] == ["one", "three", "two"]
+
+
+def test_sleeping_node_has_the_time_of_its_last_power_off() -> None:
+    snapshot = with_nodes(
+        LOPSIDED,
+        node("c", 0.0, state=NodeState.OFFLINE),
+        node("d", 0.0, state=NodeState.OFFLINE),
+    )
+    actions: list[Action] = [
+        PowerOn(NodeId("d")),
+        PowerOff(NodeId("d")),
+        PowerOff(NodeId("c")),
+    ]
+    records = [
+        StepRecord(
+            run="run",
+            step=StepId(str(number)),
+            action=action,
+            intended_at=NOON,
+            ended_at=NOON,
+            outcome=Outcome.DONE,
+        )
+        for number, action in enumerate(actions)
+    ]
+
+    found = consolidation_document(decided(snapshot), records)
+
+    since = {each["node"]: each["since"] is not None for each in found["sleeping"]}
+    assert since == {"c": True, "d": False}
+    assert (found["online_nodes"], found["empty_nodes"]) == (2, ["b"])
+    assert [each["kind"] for each in found["actions"]] == [
+        "power-on",
+        "power-off",
+        "power-off",
+    ]
