@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -60,12 +61,10 @@ def admin(lab: DashboardLab) -> str:
 
 
 @pytest.fixture
-def own_lab(browser: Browser, tmp_path: object) -> Iterator[DashboardLab]:
+def own_lab(browser: Browser, tmp_path: Path) -> Iterator[DashboardLab]:
     """Return a lab that the test changes."""
-    from pathlib import Path
-
     assert browser
-    with DashboardLab(Path(str(tmp_path)), seconds=4.0) as started:
+    with DashboardLab(tmp_path, seconds=4.0) as started:
         yield started
 
 
@@ -79,7 +78,9 @@ def test_operator_approves_a_part_and_finds_it_in_the_history(
         _watch_it_run(dashboard)
         _find_it_in_the_history(dashboard, guest)
         _slide_back(dashboard)
+        _replay_with_another_policy(dashboard)
         _see_why_a_guest_stays(dashboard)
+        _ask_what_if(dashboard)
         _drain_a_node(dashboard)
         dashboard.show("audit")
         audit = dashboard.page.get_by_role("table")
@@ -94,7 +95,7 @@ def _see_the_imbalance(dashboard: DashboardPage) -> None:
     ).wait_for()
     page.get_by_role("link", name="Open plan").wait_for()
     page.locator(".steps button").first.click()
-    dashboard.take_picture("dashboard-overview")
+    dashboard.take_picture("dashboard-overview", after=20)
     page.get_by_role("link", name="Open plan").click()
     page.get_by_role("heading", name="Plan ").wait_for()
 
@@ -130,7 +131,9 @@ def _watch_it_run(dashboard: DashboardPage) -> None:
 
 def _find_it_in_the_history(dashboard: DashboardPage, guest: str) -> None:
     dashboard.show("history?view=moves")
-    dashboard.panel("Moves, the newest first").get_by_role("link", name=guest).wait_for()
+    dashboard.panel("Moves, the newest first").get_by_role(
+        "link", name=guest
+    ).wait_for()
 
 
 def _slide_back(dashboard: DashboardPage) -> None:
@@ -145,6 +148,30 @@ def _slide_back(dashboard: DashboardPage) -> None:
     dashboard.take_picture("dashboard-history")
 
 
+def _replay_with_another_policy(dashboard: DashboardPage) -> None:
+    replay = dashboard.panel("Replay with another policy")
+    replay.get_by_label("Policy").select_option("threshold-rebalance")
+    replay.get_by_role("button", name="Replay").click()
+    replay.get_by_role("heading", name="After the plan").wait_for()
+
+
+def _ask_what_if(dashboard: DashboardPage) -> None:
+    page = dashboard.page
+    dashboard.show("what-if?kind=fail&node=node03")
+    page.get_by_role("button", name="Ask").click()
+    page.get_by_role("heading", name="Guests that change their node").wait_for()
+    dashboard.take_picture("dashboard-what-if")
+    dashboard.show("what-if?kind=place")
+    page.get_by_role("button", name="Find a node").click()
+    page.get_by_role("heading", name="Nodes, the best first").wait_for()
+    dashboard.show("what-if?kind=add")
+    page.get_by_role("button", name="Ask").click()
+    page.get_by_text("Every guest keeps its node").wait_for()
+    dashboard.show("what-if?kind=fail&node=no-such-node")
+    page.get_by_role("button", name="Ask").click()
+    page.get_by_role("alert").wait_for()
+
+
 def _see_why_a_guest_stays(dashboard: DashboardPage) -> None:
     dashboard.show("guests/vm:103")
     explanation = dashboard.panel("Explanation")
@@ -157,6 +184,11 @@ def _see_why_a_guest_stays(dashboard: DashboardPage) -> None:
 
 def _drain_a_node(dashboard: DashboardPage) -> None:
     page = dashboard.page
+    dashboard.show("nodes/node06")
+    page.get_by_role("link", name="Preview a drain").click()
+    page.get_by_role("button", name="Preview the drain").click()
+    page.get_by_role("heading", name="Targets afterwards").wait_for()
+    dashboard.take_picture("dashboard-drain")
     dashboard.show("nodes/node06")
     page.get_by_role("button", name="Drain", exact=True).click()
     dialog = page.get_by_role("dialog")

@@ -89,10 +89,15 @@ class DashboardPage:
             )
         )
 
-    def take_picture(self, name: str) -> None:
-        """Write docs/images/NAME.png if OPENDRS_ACCEPT is screenshots or all."""
+    def take_picture(self, name: str, after: float = 0.5) -> None:
+        """Write docs/images/NAME.png if OPENDRS_ACCEPT is screenshots or all.
+
+        Args:
+            name: Name of the file.
+            after: Seconds to wait before.
+        """
         if os.environ.get("OPENDRS_ACCEPT") in ("screenshots", "all"):
-            self.page.wait_for_timeout(500)
+            self.page.wait_for_timeout(1000 * after)
             self.page.screenshot(path=IMAGES / f"{name}.png")
 
 

@@ -41,7 +41,9 @@ class DashboardLab:
         settings: Settings of the controller.
     """
 
-    def __init__(self, place: Path, *, seconds: float = 2.0, **settings: object) -> None:
+    def __init__(
+        self, place: Path, *, seconds: float = 2.0, **settings: object
+    ) -> None:
         self.place = place
         self.state = place / "cluster.json"
         self.config = place / "opendrs.toml"

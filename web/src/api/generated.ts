@@ -280,6 +280,56 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List jobs
+         * @description List the jobs of the last hour, without their results.
+         */
+        get: operations["list_jobs_api_v1_jobs_get"];
+        put?: never;
+        /**
+         * Ask a question that takes long
+         * @description Ask a question; `Location` is the job with its answer.
+         *
+         *     Jobs are computed one after the other. Nothing is changed.
+         */
+        post: operations["submit_job_api_v1_jobs_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a job
+         * @description Get a job, with its result once it is done.
+         */
+        get: operations["get_job_api_v1_jobs__id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Cancel a job
+         * @description Cancel a job that has not ended.
+         */
+        delete: operations["cancel_job_api_v1_jobs__id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/log": {
         parameters: {
             query?: never;
@@ -750,6 +800,39 @@ export interface components {
             next: string | null;
         };
         /**
+         * BacktestRequest
+         * @description Policies over the recorded load.
+         */
+        BacktestRequest: {
+            /**
+             * Every
+             * @description Seconds between decisions.
+             * @default 0
+             */
+            every: number;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "backtest";
+            /** Policies */
+            policies: string[];
+            /**
+             * Settings
+             * @description By policy.
+             */
+            settings?: {
+                [key: string]: {
+                    [key: string]: components["schemas"]["JsonValue"];
+                };
+            };
+            /**
+             * Since
+             * @description Seconds; null for all.
+             */
+            since?: (number) | null;
+        };
+        /**
          * BreakerDocument
          * @description An open circuit breaker.
          */
@@ -1019,6 +1102,24 @@ export interface components {
             drains: components["schemas"]["DrainDocument"][];
         };
         /**
+         * DrainPreviewRequest
+         * @description The plan of a drain, the load of the targets afterwards, guests that stay.
+         */
+        DrainPreviewRequest: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "drain-preview";
+            /** Node */
+            node: string;
+            /**
+             * Run
+             * @description The cycle whose cluster it is about; the newest.
+             */
+            run?: string | null;
+        };
+        /**
          * DrainRequest
          * @description Drain of a node.
          */
@@ -1028,6 +1129,30 @@ export interface components {
              * @default
              */
             because: string;
+        };
+        /**
+         * DrillRequest
+         * @description Failure of nodes under the HA manager; without nodes, of each one alone.
+         */
+        DrillRequest: {
+            /**
+             * Assume Ha
+             * @description Treat all guests as managed by the HA manager.
+             * @default false
+             */
+            assume_ha: boolean;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "drill";
+            /** Nodes */
+            nodes?: string[];
+            /**
+             * Run
+             * @description The cycle whose cluster it is about; the newest.
+             */
+            run?: string | null;
         };
         /**
          * EventDocument
@@ -1189,6 +1314,18 @@ export interface components {
             state: string;
         };
         /**
+         * GuestSizeRequest
+         * @description Size of additional guests; the median of the guests without one.
+         */
+        GuestSizeRequest: {
+            /** Cpu */
+            cpu?: (number) | null;
+            /** Like */
+            like?: string | null;
+            /** Memory */
+            memory?: (number) | null;
+        };
+        /**
          * HealthDocument
          * @description The server responds.
          */
@@ -1200,6 +1337,73 @@ export interface components {
             status: string;
             /** Version */
             version: string;
+        };
+        /**
+         * JobDocument
+         * @description A job. Its result is kept for an hour.
+         */
+        JobDocument: {
+            /** Arguments */
+            arguments: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Detail */
+            detail: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Id */
+            id: string;
+            /** Kind */
+            kind: string;
+            problem: components["schemas"]["JobProblem"] | null;
+            /** @description As the command of the same name with `--format json`. */
+            result: components["schemas"]["JsonValue"];
+            /** Started At */
+            started_at: string | null;
+            state: components["schemas"]["JobState"];
+        };
+        /**
+         * JobList
+         * @description Jobs, the newest first.
+         */
+        JobList: {
+            /** Jobs */
+            jobs: components["schemas"]["JobSummary"][];
+        };
+        /**
+         * JobProblem
+         * @description Cause of a job without a result. The values are stable.
+         * @enum {string}
+         */
+        JobProblem: "job-rejected" | "job-timed-out" | "job-failed";
+        /**
+         * JobState
+         * @description State of a job. The values are stable.
+         * @enum {string}
+         */
+        JobState: "queued" | "running" | "done" | "failed" | "cancelled";
+        /**
+         * JobSummary
+         * @description A job without its result.
+         */
+        JobSummary: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Id */
+            id: string;
+            /** Kind */
+            kind: string;
+            state: components["schemas"]["JobState"];
         };
         JsonValue: unknown;
         /**
@@ -1343,10 +1547,18 @@ export interface components {
             target: components["schemas"]["LoadDocument"] | null;
         };
         /**
-         * MoveList
+         * MoveLoadDocument
+         * @description Loads in the cycle that decided a move, and in the first one after it.
+         */
+        MoveLoadDocument: {
+            after: components["schemas"]["MoveEndsDocument"];
+            before: components["schemas"]["MoveEndsDocument"];
+        };
+        /**
+         * MovePage
          * @description Started steps, the newest first.
          */
-        MoveList: {
+        MovePage: {
             /** Moves */
             moves: components["schemas"]["MoveDocument"][];
             /**
@@ -1354,14 +1566,6 @@ export interface components {
              * @description Cursor of the next page; null at the end.
              */
             next: string | null;
-        };
-        /**
-         * MoveLoadDocument
-         * @description Loads in the cycle that decided a move, and in the first one after it.
-         */
-        MoveLoadDocument: {
-            after: components["schemas"]["MoveEndsDocument"];
-            before: components["schemas"]["MoveEndsDocument"];
         };
         /**
          * NodeColumns
@@ -1504,6 +1708,35 @@ export interface components {
          */
         PauseState: {
             pause: components["schemas"]["PauseDocument"] | null;
+        };
+        /**
+         * PlaceRequest
+         * @description The best nodes for the start of guests.
+         */
+        PlaceRequest: {
+            /**
+             * Count
+             * @default 1
+             */
+            count: number;
+            /** Cpu */
+            cpu?: (number) | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "place";
+            /** Like */
+            like?: string | null;
+            /** Memory */
+            memory?: (number) | null;
+            /**
+             * Run
+             * @description The cycle whose cluster it is about; the newest.
+             */
+            run?: string | null;
+            /** Tags */
+            tags?: string[];
         };
         /**
          * PlanDocument
@@ -1798,6 +2031,34 @@ export interface components {
              * @description Why, for the audit.
              */
             because: string;
+        };
+        /**
+         * ReplayRequest
+         * @description The decision of a policy about a recorded cluster.
+         */
+        ReplayRequest: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "replay";
+            /**
+             * Policy
+             * @description Null: decide again with the recorded inputs.
+             */
+            policy?: string | null;
+            /**
+             * Run
+             * @description The cycle whose cluster it is about; the newest.
+             */
+            run?: string | null;
+            /**
+             * Settings
+             * @description Settings that override the configured ones.
+             */
+            settings?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
         };
         /**
          * Role
@@ -2171,6 +2432,51 @@ export interface components {
              * @default false
              */
             bring_back: boolean;
+        };
+        /**
+         * WhatIfRequest
+         * @description The cluster after changes: do all guests fit, which failures are tolerated.
+         */
+        WhatIfRequest: {
+            /**
+             * Add
+             * @description Nodes such as `3xnode1`: three like node1.
+             */
+            add?: string[];
+            /** Fail */
+            fail?: string[];
+            /**
+             * Growth
+             * @description Of the use; 0.2 is 20 % more.
+             * @default 0
+             */
+            growth: number;
+            /** @default {} */
+            guest: components["schemas"]["GuestSizeRequest"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "what-if";
+            /**
+             * Policy
+             * @description Show also the load after its plan.
+             */
+            policy?: string | null;
+            /** Remove */
+            remove?: string[];
+            /**
+             * Run
+             * @description The cycle whose cluster it is about; the newest.
+             */
+            run?: string | null;
+            /**
+             * Settings
+             * @description Settings that override the configured ones.
+             */
+            settings?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
         };
     };
     responses: never;
@@ -3062,7 +3368,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["MoveList"];
+                    "application/json": components["schemas"]["MovePage"];
                 };
             };
             /** @description Unauthorized */
@@ -3157,6 +3463,323 @@ export interface operations {
             };
             /** @description Forbidden */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_jobs_api_v1_jobs_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobList"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    submit_job_api_v1_jobs_post: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated request with the same key returns the same job. */
+                "idempotency-key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WhatIfRequest"] | components["schemas"]["PlaceRequest"] | components["schemas"]["DrainPreviewRequest"] | components["schemas"]["ReplayRequest"] | components["schemas"]["BacktestRequest"] | components["schemas"]["DrillRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobDocument"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_job_api_v1_jobs__id__get: {
+        parameters: {
+            query?: never;
+            header?: {
+                "if-none-match"?: string;
+                "accept-encoding"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobDocument"];
+                };
+            };
+            /** @description Not Modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancel_job_api_v1_jobs__id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobDocument"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

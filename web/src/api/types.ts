@@ -36,7 +36,7 @@ export type DrainList = Schemas["DrainList"];
 export type Consolidation = Schemas["ConsolidationDocument"];
 
 export type Move = Schemas["MoveDocument"];
-export type MoveList = Schemas["MoveList"];
+export type MoveList = Schemas["MovePage"];
 export type Cycle = Schemas["CycleDocument"];
 export type CycleList = Schemas["CycleList"];
 export type RecordedCluster = Schemas["RecordedClusterDocument"];
@@ -57,10 +57,4 @@ export interface Series {
   at: readonly string[];
 }
 
-export interface Job {
-  id: string;
-  kind: string;
-  state: string;
-  detail: string;
-  result: unknown;
-}
+export type Job = Schemas["JobDocument"];

@@ -49,6 +49,7 @@ function optionsOf(lines: readonly Line[], show: Show, whole: boolean, width: nu
   return {
     width,
     height,
+    padding: [10, 24, 0, 0],
     legend: { live: true },
     cursor: { y: false, points: { size: 6 } },
     hooks: { draw: [showLast], setCursor: [showLast] },

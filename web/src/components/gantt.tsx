@@ -20,11 +20,23 @@ interface Placed {
   end: number;
 }
 
+/** Return the times of the steps: real ones as far as they are known, else estimates. */
 function placed(steps: readonly Step[]): Placed[] {
+  const starts = steps.flatMap((step) => (step.started_at === null ? [] : [Date.parse(step.started_at)]));
+  const origin = Math.min(...starts);
+  const elapsed = starts.length > 0 ? Math.max(...starts, ...steps.map((step) => Date.parse(step.ended_at ?? "") || 0)) : 0;
   return steps
+    .filter((step) => step.approved !== false)
     .flatMap((step) => {
-      const start = step.estimated_start;
-      return start === null ? [] : [{ step, start, end: start + (step.estimated_seconds ?? 0) }];
+      const seconds = step.estimated_seconds ?? 0;
+      if (step.started_at !== null) {
+        const start = (Date.parse(step.started_at) - origin) / 1000;
+        const end = step.ended_at === null ? start + seconds : (Date.parse(step.ended_at) - origin) / 1000;
+        return [{ step, start, end }];
+      }
+      if (step.estimated_start === null) return [];
+      const start = starts.length > 0 ? Math.max(step.estimated_start, (elapsed - origin) / 1000) : step.estimated_start;
+      return [{ step, start, end: start + seconds }];
     })
     .sort((a, b) => a.start - b.start || a.end - b.end);
 }

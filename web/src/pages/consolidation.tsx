@@ -43,7 +43,7 @@ export function Consolidation(): JSX.Element {
         </>
       )}
       <Panel title="Nodes that could be drained together">
-        <JobRunner kind="what-if" request={{ dispensable: true }} action="Find dispensable nodes" />
+        <JobRunner kind="what-if" request={{}} action="Find dispensable nodes" />
       </Panel>
     </>
   );

@@ -43,20 +43,20 @@ function Question(props: { kind: Kind; nodes: readonly string[]; first: string |
   const [memory, setMemory] = useState(8);
   if (kind === "drain") {
     return (
-      <JobRunner kind="drain-preview" request={{ nodes: [node] }} action="Preview the drain">
+      <JobRunner kind="drain-preview" request={{ node }} action="Preview the drain">
         <NodeField nodes={nodes} value={node} onChange={setNode} />
       </JobRunner>
     );
   }
   if (kind === "place") {
     return (
-      <JobRunner kind="place" request={{ cores, memory: memory * GIB }} action="Find a node">
+      <JobRunner kind="place" request={{ cpu: cores, memory: memory * GIB }} action="Find a node">
         <NumberField label="Virtual cores" value={cores} least={1} onChange={setCores} />
         <NumberField label="Memory (GiB)" value={memory} least={1} onChange={setMemory} />
       </JobRunner>
     );
   }
-  const request = kind === "fail" ? { fail: [node], growth: growth / 100 } : { add: [{ like: node, count: number }], growth: growth / 100 };
+  const request = kind === "fail" ? { fail: [node], growth: growth / 100 } : { add: [`${number}x${node}`], growth: growth / 100 };
   return (
     <JobRunner kind="what-if" request={request} action="Ask">
       <NodeField label={kind === "fail" ? "Node that fails" : "New nodes like"} nodes={nodes} value={node} onChange={setNode} />
