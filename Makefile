@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest
 
-.PHONY: run test test-all test-slow test-labs test-clusters soak check lint types layers cover bench bench-backtest bench-cycle bench-ha bench-cloudsim bench-consolidation bench-data-center bench-scaling bench-optimizer bench-placement bench-pve bench-requests bench-roadef lock schema codes metrics openapi pictures web libvirt clean
+.PHONY: run test test-all test-slow test-labs test-clusters soak check lint types layers cover bench bench-backtest bench-cycle bench-ha bench-cloudsim bench-consolidation bench-dashboard bench-data-center bench-scaling bench-optimizer bench-placement bench-pve bench-requests bench-roadef lock schema codes metrics openapi pictures web libvirt clean
 
 run: $(VENV)/ready
 	$(BIN)/opendrs demo --serve
@@ -89,6 +89,10 @@ bench-placement: $(VENV)/ready
 # Observation of 200 nodes and 4,000 guests of Proxmox VE; some seconds.
 bench-pve: $(VENV)/ready
 	PYTHONPATH=tests $(BIN)/python benchmarks/runners/pve_observation.py
+
+# The dashboard with 1,000 nodes and 20,000 guests in Chromium; two minutes.
+bench-dashboard: $(VENV)/ready
+	PYTHONPATH=tests $(BIN)/python benchmarks/runners/dashboard.py
 
 # The controller while its request interface is attacked; some ten minutes.
 bench-requests: $(VENV)/ready

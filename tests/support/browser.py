@@ -22,14 +22,14 @@ _WAITING = 20_000  # milliseconds, on a busy machine
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def chromium(*options: str) -> Iterator[Browser]:
     """Start Chromium; skip the test where it, or Playwright, is absent."""
     playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
     if _CHROMIUM is None:
         pytest.skip("needs chromium")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(
-            executable_path=_CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+            executable_path=_CHROMIUM, args=["--no-sandbox", "--disable-gpu", *options]
         )
         yield browser
         browser.close()

@@ -38,17 +38,25 @@ class DashboardLab:
     Args:
         place: A directory for files.
         seconds: Duration of a migration.
+        nodes: Number of nodes.
+        guests: Number of guests of each node.
         settings: Settings of the controller.
     """
 
     def __init__(
-        self, place: Path, *, seconds: float = 2.0, **settings: object
+        self,
+        place: Path,
+        *,
+        seconds: float = 2.0,
+        nodes: int = 12,
+        guests: int = 6,
+        **settings: object,
     ) -> None:
         self.place = place
         self.state = place / "cluster.json"
         self.config = place / "opendrs.toml"
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        loaded_cluster.create(self.state, seconds=seconds)
+        loaded_cluster.create(self.state, seconds=seconds, nodes=nodes, guests=guests)
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = int(free.getsockname()[1])
         self.address = f"http://127.0.0.1:{self.port}"

@@ -26,23 +26,25 @@ _SWING = 0.1  # of the use of CPU, up and down
 _PERIOD = 40.0  # seconds
 
 
-def create(path: Path, *, seconds: float, nodes: int = 12) -> None:
+def create(path: Path, *, seconds: float, nodes: int = 12, guests: int = 6) -> None:
     """Write the state of a cluster whose third node has twice the load of the others.
 
     Args:
         path: The file of the state.
         seconds: Duration of a migration.
         nodes: Number of nodes.
+        guests: Number of guests of each node; the third has more.
     """
-    names = [f"node{number:02d}" for number in range(1, nodes + 1)]
-    places = [name for name in names for _ in range(6)] + [names[2]] * 8
-    guests = {
+    width = len(str(nodes))
+    names = [f"node{number:0{width}d}" for number in range(1, nodes + 1)]
+    places = [name for name in names for _ in range(guests)] + [names[2]] * 8
+    every = {
         f"vm:{number}": _guest(number, node)
         for number, node in enumerate(places, start=101)
     }
-    guests["vm:103"]["mobility"] = "none"
-    guests["vm:103"]["mobility_detail"] = "a local device"
-    guests["vm:104"]["tags"] = ["database"]
+    every["vm:103"]["mobility"] = "none"
+    every["vm:103"]["mobility_detail"] = "a local device"
+    every["vm:104"]["tags"] = ["database"]
     rules = [
         {"kind": "pin", "name": "license", "guests": ["vm:102"]},
         {
@@ -65,7 +67,7 @@ def create(path: Path, *, seconds: float, nodes: int = 12) -> None:
     state = {
         "seconds": seconds,
         "nodes": names,
-        "guests": guests,
+        "guests": every,
         "rules": rules,
         "tasks": {},
     }
@@ -115,25 +117,24 @@ def _advance(state: State) -> None:
 
 def _snapshot(state: State) -> State:
     swing = 1 + _SWING * math.sin(2 * math.pi * _now() / _PERIOD)
-    guests = {
-        name: {**each, "usage": {**each["usage"], "cpu": each["usage"]["cpu"] * swing}}
-        for name, each in state["guests"].items()
-    }
-    nodes = {}
-    for position, name in enumerate(state["nodes"]):
-        used = [each["usage"] for each in guests.values() if each["node"] == name]
-        nodes[name] = {
+    used = {name: dict(_OVERHEAD) for name in state["nodes"]}
+    guests = {}
+    for name, each in state["guests"].items():
+        usage = {**each["usage"], "cpu": each["usage"]["cpu"] * swing}
+        guests[name] = {**each, "usage": usage}
+        for resource in used[each["node"]]:
+            used[each["node"]][resource] += usage[resource]
+    rack = max(6, len(used) // 20)  # nodes of a rack
+    nodes = {
+        name: {
             "state": "online",
             "capacity": {"cpu": CORES, "memory": MEMORY},
-            "usage": {
-                "cpu": _OVERHEAD["cpu"] + sum(each["cpu"] for each in used),
-                "memory": int(
-                    _OVERHEAD["memory"] + sum(each["memory"] for each in used)
-                ),
-            },
-            "failure_domain": f"rack{position // 6 + 1}",
+            "usage": {"cpu": usage["cpu"], "memory": int(usage["memory"])},
+            "failure_domain": f"rack{position // rack + 1}",
             "cpu_model": "x86-64-v3",
         }
+        for position, (name, usage) in enumerate(used.items())
+    }
     return {
         "format": "opendrs-snapshot/1",
         "taken_at": datetime.now(UTC).isoformat(),  # noqa: TID251

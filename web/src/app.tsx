@@ -7,7 +7,7 @@ import type { Session } from "./api/types";
 import { Badge, Empty, StateBadge } from "./components/parts";
 import { dateTime, duration } from "./format";
 import { announcement } from "./live/announce";
-import { connect, connection, controllerHealth, cycleAge, dataAge, disconnect, state } from "./live/state";
+import { connect, connection, controllerHealth, cycleAge, dataAge, disconnect, isConnecting, state } from "./live/state";
 import { Audit } from "./pages/audit";
 import { Consolidation } from "./pages/consolidation";
 import { Control } from "./pages/control";
@@ -64,14 +64,19 @@ async function loadSession(): Promise<void> {
   }
 }
 
+/** Ask for the session and for the state at once: most often there is a session. */
+async function start(): Promise<void> {
+  if (!LOGIN.test(window.location.hash)) void connect();
+  await loadSession();
+  session.subscribe((signedIn) => {
+    if (signedIn && !isConnecting()) void connect();
+    if (signedIn === null) disconnect();
+  });
+}
+
 export function App(): JSX.Element {
   const signedIn = session.value;
-  useEffect(() => void loadSession(), []);
-  useEffect(() => {
-    if (!signedIn) return undefined;
-    void connect();
-    return disconnect;
-  }, [signedIn]);
+  useEffect(() => void start(), []);
   if (signedIn === null) return <Login />;
   if (signedIn === undefined) return <Empty>Connecting …</Empty>;
   return <Frame />;

@@ -1,4 +1,4 @@
-/** Colors of loads: cividis, and categories after Okabe and Ito. */
+/** Colors of loads. */
 
 /** Cividis (Nuñez, Anderton and Renslow, PLoS ONE 13(7) e0199239, 2018), 256 entries. */
 const CIVIDIS =
@@ -23,16 +23,6 @@ const TABLE: readonly string[] = Array.from(
   { length: 256 },
   (_, index) => `#${CIVIDIS.slice(6 * index, 6 * index + 6)}`,
 );
-
-/** Okabe and Ito, Color Universal Design (2008). */
-export const CATEGORIES = {
-  blue: "#0072b2",
-  orange: "#e69f00",
-  green: "#009e73",
-  vermilion: "#d55e00",
-  sky: "#56b4e9",
-  purple: "#cc79a7",
-} as const;
 
 /** Steps of the legend, as shares of the capacity. */
 export const LEGEND_STEPS: readonly number[] = [0, 0.25, 0.5, 0.75, 1];

@@ -38,7 +38,7 @@ function placed(steps: readonly Step[]): Placed[] {
       const start = starts.length > 0 ? Math.max(step.estimated_start, (elapsed - origin) / 1000) : step.estimated_start;
       return [{ step, start, end: start + seconds }];
     })
-    .sort((a, b) => a.start - b.start || a.end - b.end);
+    .sort((a, b) => a.start - b.start);
 }
 
 export function Gantt(props: {

@@ -131,15 +131,15 @@ function StepDetails(props: { step: Step; plan: StepListProps["plan"]; progress:
       </p>
       {progress !== null ? <Transfer progress={progress} /> : null}
       {step.outcome_detail ? <p>{step.outcome_detail}</p> : null}
-      <Explained run={plan.run} step={step.id} />
+      <Explained run={plan.run} subject={step.guest ?? step.id} />
     </div>
   );
 }
 
-/** The explanation of a step: its reason, and the nodes that were excluded. */
-function Explained(props: { run: string; step: string }): JSX.Element | null {
-  const { run, step } = props;
-  const address = `/explanations${query({ run, subject: step })}`;
+/** The explanation of a guest, or of a step without one, in the cycle of the plan. */
+function Explained(props: { run: string; subject: string }): JSX.Element | null {
+  const { run, subject } = props;
+  const address = `/explanations${query({ run, subject })}`;
   const found = useDocument<Explanation>(address, (abort) => get(address, abort));
   if (found.error !== null) return <p class="muted">{found.error}</p>;
   if (found.value === null) return null;

@@ -151,7 +151,7 @@ export async function connect(): Promise<void> {
   while (!current.signal.aborted) {
     try {
       await refresh();
-      await refreshEvents();
+      void refreshEvents().catch(ignore);
       await readStream("/api/v1/events", lastId, {
         opened: () => {
           failures = 0;
@@ -162,7 +162,10 @@ export async function connect(): Promise<void> {
       connection.value = "connecting";
     } catch (error) {
       if (current.signal.aborted) return;
-      if (error instanceof Problem && error.status === 401) return;
+      if (error instanceof Problem && error.status === 401) {
+        if (stopped === current) stopped = null;
+        return;
+      }
       failures += 1;
       connection.value = "lost";
       await poll(failures, current.signal);
@@ -182,6 +185,11 @@ async function poll(failures: number, abort: AbortSignal): Promise<void> {
   } catch (error) {
     ignore(error);
   }
+}
+
+/** Return true from {@link connect} until {@link disconnect}, or until there is no session. */
+export function isConnecting(): boolean {
+  return stopped !== null;
 }
 
 export function disconnect(): void {
