@@ -158,7 +158,7 @@ def test_killed_drain_is_continued_without_loss(
 
 def test_controller_drains_at_once_keeps_empty_and_returns(lab: DrainLab) -> None:
     controller = lab.start("run", "opendrs.toml", "--no-serve", log="controller")
-    eventually(lambda: "nothing to do" in lab.log("controller"), 30, "a first cycle")
+    eventually(lambda: "no steps planned" in lab.log("controller"), 30, "a first cycle")
 
     status, document = lab.run("drain", "away", "n1", "--yes", "--wait")
 
@@ -177,7 +177,7 @@ def test_controller_drains_at_once_keeps_empty_and_returns(lab: DrainLab) -> Non
 
 def test_killed_controller_drains_after_its_restart(lab: DrainLab) -> None:
     controller = lab.start("run", "opendrs.toml", "--no-serve", log="controller")
-    eventually(lambda: "nothing to do" in lab.log("controller"), 30, "a first cycle")
+    eventually(lambda: "no steps planned" in lab.log("controller"), 30, "a first cycle")
     lab.kill_at(controller, ("start", AFTER))
     assert lab.run("drain", "away", "n1", "--yes")[0] == 0
     assert controller.wait(PROMPT) == -signal.SIGKILL
@@ -218,7 +218,7 @@ def test_killed_rolling_maintenance_is_continued(lab: DrainLab, tmp_path: Path) 
 
 def test_rolling_maintenance_beside_a_controller(lab: DrainLab) -> None:
     lab.start("run", "opendrs.toml", "--no-serve", log="controller")
-    eventually(lambda: "nothing to do" in lab.log("controller"), 30, "a first cycle")
+    eventually(lambda: "no steps planned" in lab.log("controller"), 30, "a first cycle")
     before = {node: lab.on(node) for node in ("n1", "n2", "n3")}
 
     status, document = lab.run(
@@ -231,7 +231,7 @@ def test_rolling_maintenance_beside_a_controller(lab: DrainLab) -> None:
 
 def test_mode_of_the_controller_prevents_a_drain_and_says_so(lab: DrainLab) -> None:
     lab.start("run", "opendrs.toml", "--no-serve", log="controller")
-    eventually(lambda: "nothing to do" in lab.log("controller"), 30, "a first cycle")
+    eventually(lambda: "no steps planned" in lab.log("controller"), 30, "a first cycle")
     assert lab.run("mode", "away", "observe")[0] == 0
 
     status, document = lab.run("drain", "away", "n1", "--yes", "--wait")

@@ -42,7 +42,7 @@ def test_run_with_a_dead_member_balances_the_others(
     incus_lab.vm("v1", "n3")
 
     with operator.controller():
-        eventually(lambda: "nothing to do" in operator.logged(), 30, "a decision")
+        eventually(lambda: "no steps planned" in operator.logged(), 30, "a decision")
         incus_lab.kill_member("n2")
         eventually(lambda: incus_lab.status("n2") == "Offline", 40, "n2 is offline")
         incus_lab.load("n3", *BUSY)

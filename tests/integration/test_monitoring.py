@@ -235,7 +235,7 @@ def test_service_manager_is_notified_until_the_end(start: Start) -> None:
     running = start()
     eventually(lambda: running.has_received("READY=1"), 60, "it is ready")
     eventually(lambda: running.has_received("WATCHDOG=1", 3), 60, "it is alive")
-    eventually(lambda: running.has_status("nothing to do"), 60, "a cycle without steps")
+    eventually(lambda: running.has_status("no steps"), 60, "a cycle without steps")
 
     running.process.send_signal(signal.SIGTERM)
 

@@ -11,7 +11,6 @@ from opendrs.model import (
     DEFAULT_LIMITS,
     Affinity,
     AntiAffinity,
-    GuestId,
     NodeAffinity,
     NodeId,
     NodeState,
@@ -154,8 +153,12 @@ def test_a_limit_of_migrations_limits_the_repair() -> None:
 
 
 def test_a_rule_that_cannot_be_repaired_does_not_prevent_balance() -> None:
-    names = frozenset(GuestId(f"g{number}") for number in range(4))
-    crowded = replace(violated(), rules=(AntiAffinity(guests=names),))
+    homes = {"g0": "a", "g1": "a", "g2": "b", "g3": "c", "other": "a"}
+    crowded = cluster(
+        nodes={"a": 0.6, "b": 0.1, "c": 0.1},
+        guests={name: (home, 0.1) for name, home in homes.items()},
+        rules=[AntiAffinity(guests=guest_ids("g0", "g1", "g2", "g3"))],
+    )
 
     decision = decide(Balance(), crowded, None)
 

@@ -1,4 +1,4 @@
-"""What the routes of the operator API use: the store, the clock, the settings."""
+"""Context of the routes of the operator API: store, clock, settings and state."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ApiStores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiContext:
-    """What the routes use.
+    """Context of the routes.
 
     A module in `routes` has a function `routes(context) -> APIRouter`. Its route
     functions are plain functions, which run in a thread. A route that needs a role has

@@ -1,4 +1,4 @@
-"""What every request passes before it reaches a route: limits and authentication.
+"""Limits and authentication of requests, before they reach a route.
 
 The order matters: nothing is read of a body before the client is known, and a client
 without a token cannot occupy memory or the store.

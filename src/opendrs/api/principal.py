@@ -1,4 +1,4 @@
-"""Who sends a request, and which roles a route needs."""
+"""The client that sends a request, and the roles that routes require."""
 
 from __future__ import annotations
 

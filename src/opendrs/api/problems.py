@@ -1,4 +1,4 @@
-"""Problem responses of the operator API (RFC 9457)."""
+"""ProblemDocument responses of the operator API (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from opendrs.api.schema.common import ApiProblem, FieldError, Problem
+from opendrs.api.schema.common import ApiProblem, FieldError, ProblemDocument
 
 MEDIA_TYPE = "application/problem+json"
 STATUS: Mapping[ApiProblem, HTTPStatus] = {
@@ -76,7 +76,7 @@ class ProblemError(Exception):
 def problem_response(error: ProblemError) -> Response:
     """Return the response for *error*."""
     status = STATUS[error.code]
-    problem = Problem(
+    problem = ProblemDocument(
         type=f"/problems/{error.code}",
         title=TITLES[error.code],
         status=int(status),

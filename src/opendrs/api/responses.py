@@ -7,7 +7,7 @@ from typing import Any
 
 from opendrs.api.problems import MEDIA_TYPE
 
-_SCHEMA = {"$ref": "#/components/schemas/Problem"}
+_SCHEMA = {"$ref": "#/components/schemas/ProblemDocument"}
 
 
 def described(*statuses: int) -> dict[int | str, dict[str, Any]]:

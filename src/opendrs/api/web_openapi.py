@@ -14,14 +14,14 @@ from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
 from opendrs.api.context import ApiContext, ApiStores
-from opendrs.api.schema.common import Problem
+from opendrs.api.schema.common import ProblemDocument
 from opendrs.api.schema.state import StateMessage
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
 # Those that no response names.
-_FURTHER: tuple[type[BaseModel], ...] = (Problem, StateMessage)
+_FURTHER: tuple[type[BaseModel], ...] = (ProblemDocument, StateMessage)
 _SECURITY = {
     "token": {"type": "http", "scheme": "bearer", "description": "A token."},
     "session": {

@@ -55,7 +55,7 @@ class _Connections:
             del self._open[network]
 
 
-class _LimitedConnection(H11Protocol):
+class _CountedConnection(H11Protocol):
     """A connection that is closed if there are too many, or if it sends nothing."""
 
     def __init__(
@@ -130,7 +130,7 @@ class WebServer:
         self._socket = listening_socket("web", settings.listen, settings.address)
         config = uvicorn.Config(
             create_gateway(create_context()),
-            http=partial(_LimitedConnection, connections=_Connections(_file_limit())),  # type: ignore[arg-type]  # called like the class
+            http=partial(_CountedConnection, connections=_Connections(_file_limit())),  # type: ignore[arg-type]  # called like the class
             ws="none",
             lifespan="on",
             log_config=None,

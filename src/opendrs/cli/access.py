@@ -39,7 +39,13 @@ def command() -> None:
     approves plans, sets the mode, pauses and drains; an admin also manages tokens and
     reads the audit. Only the SHA-256 of a token is stored. (Tokens of host agents:
     opendrs token.)
-    """
+
+    \b
+      opendrs access create lab --name ada --role operator
+      opendrs access list lab
+      opendrs access revoke lab k7w2x3ab
+      opendrs access link lab              a link that signs a browser in, once
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
 
 
 @command.command(name="create")

@@ -42,15 +42,17 @@ def command(
     """Approve the proposed plan ID of PLATFORM, or some of its steps.
 
     A running controller starts it within a second. The guard checks each step again
-    before it starts, on the present state of the cluster: a step that no longer fits
-    is rejected, and the plan has failed; nothing else is done in its place. An
-    approved plan that is not started before it expires is not executed.
+    before it starts, on the present state of the cluster. It rejects a step that is no
+    longer possible. The steps that depend on that step are skipped, the others are
+    executed, and the plan ends in the state failed. No step is added to replace the
+    rejected one. An approved plan that is not started before it expires is not
+    executed.
 
     \b
       opendrs approve lab k7w2x
       opendrs approve lab k7w2x --step 3 --step 4
 
-    Exit status: 0 approved, 2 invalid input, or the plan cannot be approved any more,
+    Exit status: 0 approved; 2 invalid input, or the plan cannot be approved any more;
     3 the database cannot be used.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings, clock = load_settings(config), SystemClock()
@@ -90,7 +92,7 @@ def reject(
     \b
       opendrs reject lab k7w2x --because "db1 is being tested"
 
-    Exit status: 0 rejected, 2 invalid input, or the plan cannot be rejected any more,
+    Exit status: 0 rejected; 2 invalid input, or the plan cannot be rejected any more;
     3 the database cannot be used.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     with open_plan_store(platform, load_settings(config)) as plans:
@@ -117,8 +119,8 @@ def cancel(*, platform: str, name: str, config: Path | None, output_format: str)
     \b
       opendrs cancel lab k7w2x
 
-    Exit status: 0 cancelled, 2 invalid input, or the plan cannot be cancelled any
-    more, 3 the database cannot be used.
+    Exit status: 0 cancelled; 2 invalid input, or the plan cannot be cancelled any
+    more; 3 the database cannot be used.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     with open_plan_store(platform, load_settings(config)) as plans:
         plan = find_plan(plans, platform, name)

@@ -70,8 +70,7 @@ CATALOGS = (
     Catalog(
         "Problems of the HTTP API",
         ApiProblem,
-        "`code` of a problem response of `opendrs serve`, and the last part of its "
-        "`type`; `result` of an action in the audit.",
+        "`code` of a problem response of `opendrs serve`; `result` in the audit.",
     ),
     Catalog(
         "Exceptions",

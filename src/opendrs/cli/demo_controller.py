@@ -48,7 +48,7 @@ def run_demo_controller(*, seed: int, mode: Mode, address: str) -> int:
         settings = load_settings(config)
         cancellation = CancellationToken()
         stack.enter_context(log_to_stderr(TEXT, "info"))
-        stack.enter_context(cancel_on_signals(cancellation))
+        stack.enter_context(cancel_on_signals(cancellation, aborts=True))
         source = _simulated_source(seed)
         observers = stack.enter_context(
             monitor_controller(

@@ -85,8 +85,9 @@ _FAILURES = (Outcome.FAILED, Outcome.LOST, Outcome.ABORTED)
     "--hook",
     metavar="COMMAND",
     help="With --for: command that updates an empty node, such as a script that "
-    "installs packages and reboots it. It runs without a shell on this machine; the "
-    "name of the node is added as the last argument.",
+    "installs packages and reboots it. It runs on the machine of this command, not on "
+    "the node, and without a shell. The name of the node is added as the last "
+    "argument.",
 )
 @click.option(
     "--hook-timeout",
@@ -148,10 +149,10 @@ def command(  # noqa: PLR0913 - one for each option
     other: it drains the node, runs the hook that updates it, waits until the node is
     online, undrains it, and brings its guests back. Before the first drain, it checks
     for each node that the others can take its guests. If something fails, it stops
-    with the reason. Correct the cause and run the same command again to continue. The
-    hook then runs again if it failed, or if the command was killed while it ran. The
-    database contains the program of the hook and a hash of its command line, but not
-    its arguments.
+    with the reason. Correct the cause and run the same command again to continue. If
+    the hook had failed, or opendrs drain was killed while the hook ran, the hook runs
+    again on that node. The database contains the first word of the hook (the name or
+    path of its program) and a hash of the whole hook, but not its arguments.
 
     \b
       opendrs drain lab n1 --because 'new memory'

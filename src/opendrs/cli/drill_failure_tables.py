@@ -148,20 +148,33 @@ def _unmanaged_note(count: int) -> str:
 
 def _conclusion(impact: FailureImpact, node_names: str) -> str:
     if impact.survived:
-        return _survivor_text([impact], f"{node_names} fails")
+        return _survivor_text(impact, node_names)
     reasons = _failure_reasons(impact)
     return f"The cluster does not survive the failure of {node_names}: {reasons}."
 
 
-def _survivor_text(impacts: Sequence[FailureImpact], condition: str) -> str:
+def _survivor_text(impact: FailureImpact, node_names: str) -> str:
     """Return the conclusion; unmanaged guests are excluded by name."""
+    managed = " HA-managed" if impact.unprotected else ""
+    sentence = f"If {node_names} fails, all{managed} guests restart on another node"
+    if left := len(impact.unrestartable):
+        verb = "stays" if left == 1 else "stay"
+        sentence += f", except {left}, which {verb} down until the node is back"
+    return f"{sentence}."
+
+
+def _every_survivor_text(impacts: Sequence[FailureImpact]) -> str:
+    """Return the conclusion of the failures of single nodes, all of them survived."""
     managed = " HA-managed" if any(impact.unprotected for impact in impacts) else ""
     left = {one.guest.id for impact in impacts for one in impact.unrestartable}
-    sentence = f"If {condition}, all{managed} guests restart on another node"
+    sentence = f"If any one node fails, its{managed} guests restart on other nodes."
     if left:
-        verb = "stays" if len(left) == 1 else "stay"
-        sentence += f", except {len(left)}, which {verb} down until the node is back"
-    return f"{sentence}."
+        verb, owner = ("stays", "its") if len(left) == 1 else ("stay", "their")
+        sentence += (
+            f" Exception: {format_count(len(left), 'guest')} in the whole cluster "
+            f"{verb} down until {owner} node is back."
+        )
+    return sentence
 
 
 def _failure_reasons(impact: FailureImpact) -> str:
@@ -203,7 +216,7 @@ def print_failure_impacts(screen: Console, impacts: Sequence[FailureImpact]) -> 
         names = format_list(fatal, separator=" or ")
         conclusion = f"The cluster does not survive the failure of {names}."
     elif impacts:
-        conclusion = _survivor_text(impacts, "any one node fails")
+        conclusion = _every_survivor_text(impacts)
     else:
         conclusion = "No node is online."
     screen.print(

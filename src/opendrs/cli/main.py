@@ -72,14 +72,14 @@ SECTIONS = {
         "replay": "Repeat recorded decisions and report differences.",
         "backtest": "Simulate policies on the recorded load, and compare the results.",
         "report": "Compare the recorded loads with those under a simulated policy.",
-        "store": "Back up the database with these records.",
+        "store": "Back up the database that contains these records.",
         "record": "Write one snapshot, or a series of snapshots, to a file.",
     },
     "Setup": {
         "connect": "Ask for the settings of a platform; write the configuration.",
         "import": "Convert the configuration of ProxLB.",
         "token": "Create a token for the agent of a node.",
-        "compile": "Compile the search of optimize to machine code for large clusters.",
+        "compile": "Compile the search of the policy optimize to machine code.",
     },
     "Simulation": {
         "simulate": "Simulate consolidation on recorded load: energy and overload.",
@@ -112,8 +112,8 @@ cluster.
   opendrs drill lab --each-node     simulate the failure of each node
 
 \b
-Exit status: 0 done, 1 a check failed or steps were not started, 2 invalid
-input, 3 a platform or the database failed.
+Exit status: 0 done; 1 a check failed, or steps were not started; 2 invalid
+input; 3 steps, a platform or the database failed.
 """
 
 

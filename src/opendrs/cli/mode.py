@@ -68,7 +68,7 @@ def command(
       opendrs mode lab                 the mode that applies now, and why
       opendrs mode lab advise
 
-    Exit status: 0 done, 2 invalid input, 3 the database cannot be used.
+    Exit status: 0 done; 2 invalid input; 3 the database cannot be used.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings, clock = load_settings(config), SystemClock()
     if mode is not None:
@@ -110,15 +110,16 @@ def pause(  # noqa: PLR0913 - one parameter for each option
 ) -> int:
     """Pause the controller of PLATFORM: no steps start for a time.
 
-    It goes on to observe and decide. Steps that run finish; the remaining steps of
-    their plan are skipped, and the plan is cancelled. Approved plans wait. The pause
-    ends by itself, or by opendrs resume.
+    The controller continues to observe and decide. Steps that run finish; the remaining
+    steps of their plan are skipped, and the plan is cancelled. Approved plans wait; one
+    that expires during the pause is not executed. The pause ends by itself, or by
+    opendrs resume.
 
     \b
       opendrs pause lab --for 2h --because "storage upgrade"
       opendrs pause lab --until 2026-11-24T06:00+01:00 --because "night shift"
 
-    Exit status: 0 done, 2 invalid input, 3 the database cannot be used.
+    Exit status: 0 done; 2 invalid input; 3 the database cannot be used.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings, clock = load_settings(config), SystemClock()
     end = _end(clock.now(), duration, until)
@@ -140,7 +141,7 @@ def resume(*, platform: str, config: Path | None, output_format: str) -> int:
     \b
       opendrs resume lab
 
-    Exit status: 0 done, 2 invalid input, 3 the database cannot be used.
+    Exit status: 0 done; 2 invalid input; 3 the database cannot be used.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     with open_operator_store(platform, settings) as store:

@@ -226,8 +226,8 @@ budget_option = click.option(
     "--budget",
     metavar="AMOUNT",
     help="Maximum cost of a plan of the policy optimize: an amount such as '500 GiB', "
-    "'40 migrations' or '30 min'; unlimited; or knee, which stops where further "
-    "migrations would improve the balance only a little.",
+    "'40 migrations' or '30 min'; the word unlimited; or the word knee, which stops "
+    "where further migrations would improve the balance only a little.",
 )
 time_limit_option = click.option(
     "--time-limit",

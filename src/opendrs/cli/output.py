@@ -103,7 +103,7 @@ class TableOutput:
         report, after = result.report, result.after
         self._screen.print()
         if report is None:
-            self._screen.print("Nothing to do.")
+            self._screen.print("The plan has no steps.")
             return
         if after is None:
             self._screen.print("The cluster is unreachable; its new state is unknown.")

@@ -171,4 +171,4 @@ def _advice(decision: Decision[Any], apply_command: str | None) -> str:
         DecisionReason.CLUSTER_SETTLING,
     ):
         return "To decide at once: --set interval=0 --set settle_time=0"
-    return "Nothing to do."
+    return "The plan has no steps."

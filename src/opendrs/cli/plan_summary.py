@@ -16,9 +16,9 @@ from opendrs.cli.console import TextTable, add_row, create_table, printable
 from opendrs.cli.formatting import (
     UNKNOWN,
     format_bytes,
-    format_duration,
     format_percent,
 )
+from opendrs.cli.schedule_tables import duration_text
 from opendrs.config.settings import Settings
 from opendrs.controller.serialization import plan_document, violation_documents
 from opendrs.metrics import ImbalanceMetric, LoadModel, node_loads
@@ -160,6 +160,8 @@ def print_summary(
     screen.print(reason.append(f": {printable(decision.detail)}", style="not bold"))
     if decision.plan.steps:
         screen.print(f"plan: {', '.join(_plan_costs(summary))}")
+        duration = duration_text(summary.schedule, migrates=summary.migrations > 0)
+        screen.print(f"duration: {duration}")
         screen.print()
         print_change(screen, summary.before, summary.after, summary.rules.change)
     if summary.rules.unresolved:
@@ -171,14 +173,12 @@ def _plan_costs(summary: PlanSummary) -> Iterator[str]:
     if summary.migrations:
         migrations = format_count(summary.migrations, "migration")
         yield f"{migrations}, {format_bytes(summary.memory)} to transfer"
+    if summary.migrations > 1:
+        yield f"up to {summary.schedule.max_parallel} in parallel"
     if summary.power_on:
         yield f"{format_count(summary.power_on, 'node')} powered on"
     if summary.power_off:
         yield f"{format_count(summary.power_off, 'node')} powered off"
-    qualifier = "at least" if summary.schedule.at_least else "about"
-    yield f"{qualifier} {format_duration(summary.schedule.seconds)}"
-    if summary.migrations > 1:
-        yield f"up to {summary.schedule.max_parallel} in parallel"
 
 
 def print_change(

@@ -97,7 +97,7 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs report lab --policy optimize
       opendrs report lab --send                  for a weekly timer
 
-    Exit status: 0 done, 2 invalid input, 3 the database failed, or the report was not
+    Exit status: 0 done; 2 invalid input; 3 the database failed, or the report was not
     sent.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)

@@ -67,8 +67,10 @@ def command(  # noqa: PLR0913 - one parameter for each option
     creates tokens for it.
 
     It logs to standard error, one line for each event. The line of a started step
-    contains its reason. Decisions and violations of strict rules are logged only
-    when they change. --level debug logs the decision of every cycle.
+    contains the reason from the plan: its loads and its imbalance are those expected
+    after the steps before it, not measured when the step starts. Decisions and
+    violations of strict rules are logged only when they change. --level debug logs the
+    decision of every cycle.
 
     At startup it warns about key, token, password and database files that other
     users can read or change.
@@ -80,8 +82,9 @@ def command(  # noqa: PLR0913 - one parameter for each option
     On SIGHUP, the controller reads the configuration again between two cycles. If the
     file has an error, or changes [store], [api], [metrics], [[notifications]], [web] or
     the platform, the controller logs the reason and keeps its former configuration.
-    Changes of these tables require a restart. If standard input is a terminal, SIGHUP
-    means that the terminal was closed, and stops the controller instead.
+    Changes of these tables require a restart, and with [api] those of [controller],
+    too. If standard input is a terminal, SIGHUP means that the terminal was closed, and
+    stops the controller instead.
 
     Several controllers can use one PostgreSQL database ([store] url). One of them is
     active. If it ends or stops responding, another one takes over.
@@ -89,12 +92,13 @@ def command(  # noqa: PLR0913 - one parameter for each option
     \b
       opendrs run /etc/opendrs/opendrs.toml
       opendrs run opendrs.toml --platform lab --format json
+      opendrs run opendrs.toml --platform demo   on the simulated cluster
       opendrs run opendrs.toml --once            one cycle, for cron
       opendrs mode lab automatic                 let the controller execute its plans
 
     Exit status: 0 stopped; 2 invalid input; 3 the platform denied permission, or
-    the database cannot be written. With --once: the exit status of apply (0 done, 1
-    steps rejected or skipped, 3 steps failed).
+    the database cannot be written. With --once: the exit status of apply (0 done; 1
+    steps rejected or skipped; 3 steps failed).
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     name = platform or only_platform(settings, config)

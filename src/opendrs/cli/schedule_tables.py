@@ -15,6 +15,16 @@ from opendrs.planning import BandwidthSource, Certainty, Schedule, ScheduledStep
 MAX_PATH_STEPS = 5  # of a critical path; a longer one is not listed step by step
 
 
+def duration_text(schedule: Schedule, *, migrates: bool) -> str:
+    """Return the duration, with the bandwidth if the plan *migrates* guests."""
+    qualifier = "at least" if schedule.at_least else "about"
+    duration = f"{qualifier} {format_duration(schedule.seconds)}"
+    if not migrates:
+        return duration
+    gigabits = f"{schedule.bandwidth * 8 / 1e9:.3g} Gbit/s"
+    return f"{duration} at {gigabits} per link ({schedule.bandwidth_source})"
+
+
 def print_schedule(screen: Console, schedule: Schedule, limits: Limits) -> None:
     """Print the critical path, the assumptions, and the steps that will time out."""
     if not schedule.steps:

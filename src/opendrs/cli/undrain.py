@@ -49,9 +49,9 @@ def command(
 ) -> int:
     """End the drain of a node: it receives guests again.
 
-    With --bring-back, the guests return that the drain has moved. Each of them is tried
-    once. If a controller runs, its next cycle returns them if its mode allows it;
-    otherwise this command does.
+    With --bring-back, the guests that the drain has moved return. Each of them is tried
+    once. If a controller runs, its next cycle returns them, provided that its mode
+    allows that. If no controller runs, this command returns them.
 
     \b
       opendrs undrain lab n1

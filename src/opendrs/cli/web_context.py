@@ -1,4 +1,4 @@
-"""What the routes of the HTTP API use, and links that sign a browser in."""
+"""Context of the routes of the HTTP API, and links that sign a browser in."""
 
 from __future__ import annotations
 

@@ -282,12 +282,16 @@ class ControllerFactory:
             policy=policy_names(self._settings),
         )
         in_memory = not self._source.is_persistent
-        change = "[controller] mode" if in_memory else f"opendrs mode {name} MODE"
+        change = (
+            "to change it, set mode in [controller] of the configuration file"
+            if in_memory
+            else f"change it with: opendrs mode {name} MODE"
+        )
         log_event(
             LogEventCode.CONTROLLER_STARTED,
             f"{name}: controller started: {describe_cycles(self._settings)}; "
             f"mode {mode.mode} ({mode.detail}): {MODE_TEXTS[mode.mode]}; "
-            f"change it with {change}",
+            f"{change}",
             platform=name,
             interval=settings.interval,
             policy=policy_names(self._settings),
@@ -364,15 +368,20 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def cancel_on_signals(cancellation: CancellationToken) -> Iterator[None]:
+def cancel_on_signals(
+    cancellation: CancellationToken, *, aborts: bool = False
+) -> Iterator[None]:
     """Cancel *cancellation* on Ctrl-C and SIGTERM in a `with` block.
 
-    So does SIGHUP, the end of the terminal, unless it is ignored as with nohup.
+    So does SIGHUP, the end of the terminal, unless it is ignored as with nohup. With
+    *aborts*, the first signal aborts running steps, too.
     """
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         del number, frame
         cancellation.cancel()
+        if aborts:
+            cancellation.cancel()
 
     before = {
         number: signal.signal(number, on_signal)

@@ -318,9 +318,11 @@ class PlanApprovals:
         change = PlanChange(state=state, at=self._clock.now(), detail=detail)
         is_changed = self._plans.change(plan.id, change)
         if is_changed:
+            # The detail of a plan that is done is that of the event `plan-executed`.
+            shown = "" if state is PlanState.DONE else detail
             log_event(
                 LogEventCode.PLAN_STATE_CHANGED,
-                f"plan {plan.id}: {state}" + (f": {detail}" if detail else ""),
+                f"plan {plan.id}: {state}" + (f": {shown}" if shown else ""),
                 level=_LEVELS.get(state, logging.INFO),
                 plan=plan.id,
                 run=plan.run,
@@ -348,6 +350,12 @@ class PlanApprovals:
         """Record how the execution of *plan* ended, unless steps are left open."""
         if any(record.outcome is None for record in report.records):
             return
+        log_event(
+            LogEventCode.PLAN_EXECUTED,
+            f"plan {plan.id}: all steps ended: {report.summary}",
+            plan=plan.id,
+            run=plan.run,
+        )
         if report.all_done:
             self._change(plan, PlanState.DONE, report.summary)
             return

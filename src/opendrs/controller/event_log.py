@@ -14,6 +14,7 @@ from opendrs.controller.consent import RecordedDecision
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.execution_context import CancellationToken, ExecutionObserver
 from opendrs.controller.observers import NullControllerObserver
+from opendrs.controller.plan_records import outcome_text
 from opendrs.controller.protection import busy_nodes
 from opendrs.controller.serialization import action_document, violation_documents
 from opendrs.guard import Rejection
@@ -82,12 +83,11 @@ class LoggingObserver(NullControllerObserver):
         self._log_cancellation()
         outcome = record.outcome or Outcome.LOST
         level = logging.WARNING if outcome in _FAILURES else logging.INFO
-        _log_step(
+        log_event(
             LogEventCode.STEP_FINISHED,
-            step,
-            outcome.value,
-            record.detail,
+            f"{_describe_step(step)}: {outcome_text(record)}",
             level=level,
+            **_step_fields(step, outcome.value, record.detail),
             **reason,
         )
 
@@ -116,19 +116,27 @@ def _log_step(
     state: str,
     detail: str = "",
     level: int = logging.INFO,
-    **fields: object,
 ) -> None:
     suffix = f": {detail}" if detail else ""
     log_event(
         event,
-        f"step {step.id} ({_describe_action(step.action)}): {state}{suffix}",
+        f"{_describe_step(step)}: {state}{suffix}",
         level=level,
-        step=step.id,
-        **action_document(step.action),
-        state=state,
-        detail=detail,
-        **fields,
+        **_step_fields(step, state, detail),
     )
+
+
+def _step_fields(step: Step, state: str, detail: str) -> dict[str, object]:
+    return {
+        "step": step.id,
+        **action_document(step.action),
+        "state": state,
+        "detail": detail,
+    }
+
+
+def _describe_step(step: Step) -> str:
+    return f"step {step.id} ({_describe_action(step.action)})"
 
 
 def _describe_action(action: Action) -> str:
@@ -226,7 +234,7 @@ class CycleLogger:
         self._log_busy_nodes(decided.snapshot)
         self._log_violations(policy, decided.snapshot, actions)
         planned = f"{format_count(len(steps), 'step')} planned"
-        outline = planned if steps else "nothing to do"
+        outline = planned if steps else "no steps planned"
         reasons = [reason_text(decision.reason), decision.detail]
         schedule = decided.schedule
         name = policy.name

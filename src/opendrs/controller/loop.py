@@ -174,13 +174,11 @@ class Controller:
             StoreError: The store could not be read or written.
         """
         result = self._run_observed_cycle()
-        executed = list(result.approved)
-        if result.decided is not None and result.report is not None:
-            executed.append((result.decided.run, result.report))
-        for run, report in executed:
-            _log_executed(run, report)
+        reports = [report for _, report in result.approved]
+        if result.report is not None:
+            reports.append(result.report)
         return ExecutionReport(
-            tuple(record for _, report in executed for record in report.records)
+            tuple(record for report in reports for record in report.records)
         )
 
     def _run_observed_cycle(self) -> CycleResult:
@@ -231,8 +229,7 @@ class Controller:
             remaining = self._timer.remaining(now)
             if remaining <= 0 or self._is_scheduled(now):
                 return True
-            for run, report in execute_approved(self._cycle):
-                _log_executed(run, report)
+            execute_approved(self._cycle)
             self._execution.clock.sleep(min(remaining, POLL_INTERVAL))
         return False
 
@@ -283,10 +280,3 @@ class Controller:
         if self._reported_error:
             log_event(LogEventCode.CLUSTER_REACHABLE, "cluster reachable again")
         self._reported_error = ""
-
-
-def _log_executed(run: str, report: ExecutionReport) -> None:
-    if report.records:
-        log_event(
-            LogEventCode.PLAN_EXECUTED, f"plan executed: {report.summary}", run=run
-        )

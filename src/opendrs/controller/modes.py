@@ -143,20 +143,8 @@ def effective_mode(  # noqa: PLR0913 - all that determines the mode
     Raises:
         StoreError: An entry cannot be read.
     """
-    paused = current_pause(entries, now)
-    if paused is not None:
-        return EffectiveMode(
-            mode=Mode.OBSERVE,
-            source=ModeSource.PAUSE,
-            detail=f"paused by {paused.user} until "
-            f"{paused.until:%Y-%m-%d %H:%M} UTC: {paused.because}",
-        )
-    if open_api_breaker(entries) is not None:
-        return EffectiveMode(
-            mode=Mode.OBSERVE,
-            source=ModeSource.API_BREAKER,
-            detail="the API circuit breaker is open",
-        )
+    if (blocked := _blocked_mode(entries, now)) is not None:
+        return blocked
     effective = platform_mode(settings, entries)
     allowed = settings.policy_modes.get(policy, Mode.AUTOMATIC)
     if allowed.level < effective.mode.level:
@@ -182,6 +170,25 @@ def effective_mode(  # noqa: PLR0913 - all that determines the mode
     return effective
 
 
+def _blocked_mode(entries: Entries, now: datetime) -> EffectiveMode | None:
+    """Return the mode observe if no step may start, whatever else is set."""
+    paused = current_pause(entries, now)
+    if paused is not None:
+        return EffectiveMode(
+            mode=Mode.OBSERVE,
+            source=ModeSource.PAUSE,
+            detail=f"paused by {paused.user} until "
+            f"{paused.until:%Y-%m-%d %H:%M} UTC: {paused.because}",
+        )
+    if open_api_breaker(entries) is not None:
+        return EffectiveMode(
+            mode=Mode.OBSERVE,
+            source=ModeSource.API_BREAKER,
+            detail="the API circuit breaker is open",
+        )
+    return None
+
+
 def _scheduled_mode(
     effective: EffectiveMode, schedule: ScheduleSettings | None, now: datetime
 ) -> EffectiveMode:
@@ -205,8 +212,11 @@ def platform_mode(settings: ControllerSettings, entries: Entries) -> EffectiveMo
     """
     change = mode_change(entries)
     if change is None:
+        is_default = settings.mode is ControllerSettings().mode
         return EffectiveMode(
-            mode=settings.mode, source=ModeSource.CONFIGURATION, detail="configured"
+            mode=settings.mode,
+            source=ModeSource.CONFIGURATION,
+            detail="default" if is_default else "configured",
         )
     return EffectiveMode(
         mode=change.mode, source=ModeSource.OPERATOR, detail=f"set by {change.user}"

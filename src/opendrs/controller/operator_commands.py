@@ -58,7 +58,7 @@ class PlanChangedError(PlanConflictError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """Who runs a command, and from where.
+    """The user that runs a command, and the place that it comes from.
 
     Attributes:
         user: User of the machine, or name of the token.

@@ -10,7 +10,15 @@ from datetime import datetime
 from opendrs.config import json_line
 from opendrs.controller.consent import RecordedDecision
 from opendrs.controller.step_groups import group_steps
-from opendrs.model import Action, Plan, Snapshot, Step, StepId, plan_as_text
+from opendrs.model import (
+    Action,
+    Plan,
+    Snapshot,
+    Step,
+    StepId,
+    format_count,
+    plan_as_text,
+)
 from opendrs.ports import Outcome, PlanRecord, PlanState, StepRecord
 
 _ID_ALPHABET = "23456789abcdefghjkmnpqrstvwxyz"  # without characters that look alike
@@ -132,5 +140,16 @@ def first_failure(records: Iterable[StepRecord]) -> str:
         return ""
     first = next((each for each in undone if each.outcome is not Outcome.SKIPPED), None)
     shown = first or undone[0]
-    more = f"; {len(undone) - 1} more not done" if len(undone) > 1 else ""
-    return f"step {shown.step}: {shown.outcome}: {shown.detail}{more}"
+    text = f"step {shown.step} {outcome_text(shown)}"
+    if others := len(undone) - 1:
+        verb = "was" if others == 1 else "were"
+        text += f"; {format_count(others, 'other step')} {verb} not done"
+    return text
+
+
+def outcome_text(record: StepRecord) -> str:
+    """Return the outcome and the detail, without naming the outcome twice."""
+    outcome = str(record.outcome or Outcome.LOST)
+    if record.detail.startswith(outcome):
+        return record.detail
+    return ": ".join(filter(None, (outcome, record.detail)))

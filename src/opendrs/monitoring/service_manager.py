@@ -125,7 +125,7 @@ class ServiceManagerNotifier(NullControllerObserver):
             return
         decision = result.decided.decision
         count = len(decision.plan.steps)
-        outline = format_count(count, "step") if count else "nothing to do"
+        outline = format_count(count, "step") if count else "no steps"
         text = f"active: {self._policy}: {outline}: {reason_text(decision.reason)}"
         self._target.send(WATCHDOG, _status(text))
 

@@ -4,6 +4,13 @@ from opendrs.optimizer.bounds.lower_bound import with_bound as with_bound
 from opendrs.optimizer.evaluation import Solution as Solution
 from opendrs.optimizer.evaluation import cost_breakdown as cost_breakdown
 from opendrs.optimizer.evaluation import evaluate as evaluate
+from opendrs.optimizer.exhaustive import PlacementGraph as PlacementGraph
+from opendrs.optimizer.exhaustive import ReachablePlacements as ReachablePlacements
+from opendrs.optimizer.exhaustive import UnitMove as UnitMove
+from opendrs.optimizer.exhaustive import imbalance_costs as imbalance_costs
+from opendrs.optimizer.exhaustive import overfilled as overfilled
+from opendrs.optimizer.exhaustive import placement_costs as placement_costs
+from opendrs.optimizer.exhaustive import placement_loads as placement_loads
 from opendrs.optimizer.feasibility import budget_use as budget_use
 from opendrs.optimizer.feasibility import loads as loads
 from opendrs.optimizer.node_cost import imbalance_distance as imbalance_distance

@@ -15,3 +15,4 @@ from opendrs.planning.sequencer import SequencedPlan as SequencedPlan
 from opendrs.planning.sequencer import sequence_in_order as sequence_in_order
 from opendrs.planning.sequencer import sequence_moves as sequence_moves
 from opendrs.planning.sequencer import sequence_moves_in as sequence_moves_in
+from opendrs.planning.sequencer import sequence_path as sequence_path

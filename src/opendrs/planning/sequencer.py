@@ -17,7 +17,16 @@ from dataclasses import dataclass
 from random import Random
 
 from opendrs.arrays import ClusterArrays
-from opendrs.model import GIB, Action, Limits, NodeId, Plan, Snapshot, format_list
+from opendrs.model import (
+    GIB,
+    Action,
+    GuestId,
+    Limits,
+    NodeId,
+    Plan,
+    Snapshot,
+    format_list,
+)
 from opendrs.planning.dependencies import add_dependencies
 from opendrs.planning.moves import (
     DetourBudget,
@@ -226,4 +235,30 @@ def sequence_in_order(  # noqa: PLR0913 - moves, cluster, and power actions
     )
     return SequencedPlan(
         plan=plan, ordered_moves=ordered_moves, detours=(), dropped=dropped
+    )
+
+
+def sequence_path(cluster: ClusterArrays, moves: Sequence[GroupMove]) -> SequencedPlan:
+    """Return a plan of *moves*, each of which is safe after those before it.
+
+    Args:
+        cluster: The cluster, without a load model: all of its nodes.
+        moves: The moves, in order. A guest may move several times; all moves but its
+            last one are detours.
+    """
+    last = {each.name: index for index, each in enumerate(moves)}
+    seen: set[GuestId] = set()
+    pending = []
+    for index, move in enumerate(moves):
+        is_detour = last[move.name] != index
+        from_detour = move.name in seen
+        pending.append(
+            PendingMove(move, cluster, is_detour=is_detour, from_detour=from_detour)
+        )
+        seen.add(move.name)
+    return SequencedPlan(
+        plan=add_dependencies(pending, FreeMemory(cluster)),
+        ordered_moves=tuple(moves),
+        detours=tuple(move.group_move for move in pending if move.is_detour),
+        dropped=(),
     )

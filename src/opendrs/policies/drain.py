@@ -272,7 +272,9 @@ def _blocked(
     rules = compile_rules(ruled)
     groups = movable_groups(ruled, rules, limits, _MOBILITY)
     checker = FeasibilityChecker(ruled, rules, limits)
-    blockers = RepairBlockers(ruled, rules, checker, groups, limits)
+    blockers = RepairBlockers(
+        ruled, rules, checker, groups, limits, _MOBILITY.load_model
+    )
     return {
         name: groups.skipped.get(name)
         or SkippedGuest(SkipReason.NO_FEASIBLE_NODE, blockers.blocker(name))

@@ -95,6 +95,10 @@ class FeasibilityChecker:
         """Return whether *node* is allowed for *group*, even if others rank higher."""
         return self._find_prohibition(group, node) is None
 
+    def is_suited(self, guest: Guest, node: Node) -> bool:
+        """Return whether *guest* can run on *node*, rules and memory aside."""
+        return self._find_unsuited((guest,), node) is None
+
     def preferred_nodes(self, guest: GuestId) -> frozenset[NodeId]:
         """Return the online nodes that rules rank highest for *guest*."""
         allowed = self._rules.nodes.get(guest, self._online) & self._online
@@ -151,6 +155,16 @@ class FeasibilityChecker:
     ) -> Callable[[], str] | None:
         """Return a function that describes why *node* is not allowed, or None."""
         leader = group[0].id
+        describe = self._find_unsuited(group, node)
+        if describe is not None:
+            return describe
+        if node.id not in self._rules.nodes.get(leader, (node.id,)):
+            rule = partial(self._forbidding_rule, leader, node.id)
+            return lambda: f'forbidden by the rule "{rule()}"'
+        return None
+
+    def _find_unsuited(self, group: MoveGroup, node: Node) -> Callable[[], str] | None:
+        """Return a function that describes why *node* cannot run *group*, or None."""
         if not node.online:
             return lambda: f"node state {node.state}"
         for guest in group:
@@ -161,9 +175,6 @@ class FeasibilityChecker:
                 return lambda: f"node architecture {node.architecture}"
             if guest.cpu_model not in (None, node.cpu_model):
                 return partial("node CPU model is not {}".format, guest.cpu_model)
-        if node.id not in self._rules.nodes.get(leader, (node.id,)):
-            rule = partial(self._forbidding_rule, leader, node.id)
-            return lambda: f'forbidden by the rule "{rule()}"'
         return None
 
     def _forbidding_rule(self, guest: GuestId, node: NodeId) -> NodeAffinity:

@@ -1,4 +1,4 @@
-"""Who may use which route of the operator API."""
+"""Each route of the operator API with each role, and with invalid tokens."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ ROOT = Path(__file__).parents[3]
 REASON = {"because": "a test"}
 Operation = tuple[str, str]
 PUBLIC = {("GET", "/api/v1/health"), ("PUT", "/api/v1/session")}
+ADMIN_READS = {("GET", "/api/v1/audit"), ("GET", "/api/v1/tokens")}
 READS: Mapping[Operation, Role] = {
-    ("GET", "/api/v1/state"): Role.VIEWER,
-    ("GET", "/api/v1/events"): Role.VIEWER,
-    ("GET", "/api/v1/log"): Role.VIEWER,
-    ("GET", "/api/v1/plans"): Role.VIEWER,
-    ("GET", "/api/v1/plans/{id}"): Role.VIEWER,
-    ("GET", "/api/v1/mode"): Role.VIEWER,
-    ("GET", "/api/v1/pause"): Role.VIEWER,
-    ("GET", "/api/v1/breaker"): Role.VIEWER,
-    ("GET", "/api/v1/drains"): Role.VIEWER,
-    ("GET", "/api/v1/session"): Role.VIEWER,
-    ("GET", "/api/v1/audit"): Role.ADMIN,
-    ("GET", "/api/v1/tokens"): Role.ADMIN,
+    ("GET", f"/api/v1/{path}"): Role.VIEWER
+    for path in (
+        *("state", "events", "log", "session", "settings", "consolidation"),
+        *("plans", "plans/{id}", "mode", "pause", "breaker", "drains"),
+        *("nodes/{id}", "guests/{id}", "rules", "reasons", "explanations"),
+        *("history/cluster", "history/cycles", "history/cycles/{run}"),
+        *("history/moves", "history/series", "jobs"),
+    )
+} | dict.fromkeys(ADMIN_READS, Role.ADMIN)
+JOBS: Mapping[Operation, Any] = {
+    ("POST", "/api/v1/jobs"): {"kind": "drain-preview", "node": "a"},
+    ("GET", "/api/v1/jobs/{id}"): None,
+    ("DELETE", "/api/v1/jobs/{id}"): None,
 }
 WRITES: Mapping[Operation, tuple[Role, Any]] = {
     ("PUT", "/api/v1/plans/{id}/approval"): (Role.OPERATOR, {}),
@@ -54,7 +56,7 @@ SIGN_OUT = ("DELETE", "/api/v1/session")
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorApi]:
     with OperatorApi(tmp_path_factory.mktemp("api") / "store.db") as running:
-        running.plan = running.propose()  # type: ignore[attr-defined]  # for these tests
+        running.propose()
         yield running
 
 
@@ -62,9 +64,14 @@ def request(
     api: OperatorApi, operation: Operation, token: str | None, body: object = None
 ) -> httpx2.Response:
     method, path = operation
-    plan: str = api.plan  # type: ignore[attr-defined]  # set by the fixture
-    path = path.replace("{id}", "a" if "/nodes/" in path else plan)
-    headers = {"If-Match": f'"{api.controller.plans.plans()[-1].digest}"'}
+    plan = api.controller.plans.plans()[-1]
+    names = {"nodes": "a", "guests": "one"}
+    subject = path.removeprefix("/api/v1/").partition("/")[0]
+    path = path.replace("{id}", names.get(subject, plan.id))
+    path = path.replace("{run}", plan.run.replace(" ", "%20"))
+    if path.endswith("/cluster"):
+        path += "?at=2026-11-21T13:00:00Z"
+    headers = {"If-Match": f'"{plan.digest}"'}
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
     content = None if body is None else json.dumps(body)
@@ -124,7 +131,7 @@ def test_all_operations_are_tested() -> None:
         for method in methods
     }
 
-    assert operations == {*PUBLIC, *READS, *WRITES, SIGN_OUT}
+    assert operations == {*PUBLIC, *READS, *WRITES, *JOBS, SIGN_OUT}
 
 
 def test_committed_description_is_that_of_the_routes() -> None:
@@ -133,13 +140,13 @@ def test_committed_description_is_that_of_the_routes() -> None:
     assert committed == create_web_app(blank_context()).openapi()
 
 
-@pytest.mark.parametrize("operation", [*READS, *WRITES, SIGN_OUT], ids=" ".join)
+@pytest.mark.parametrize("operation", [*READS, *WRITES, *JOBS, SIGN_OUT], ids=" ".join)
 def test_no_route_accepts_an_invalid_token(
     api: OperatorApi, operation: Operation
 ) -> None:
     tokens = {name: create(api) for name, create in INVALID.items()}
     before = contents(api)
-    body = WRITES.get(operation, (None, None))[1]
+    body = JOBS.get(operation) or WRITES.get(operation, (None, None))[1]
 
     for name, token in tokens.items():
         response = request(api, operation, token, body)

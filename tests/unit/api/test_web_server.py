@@ -18,7 +18,9 @@ from opendrs.api.schema.state import StateDocument, StateMessage
 from opendrs.config.controller_settings import Mode
 from opendrs.config.web_settings import WebSettings
 from opendrs.controller.operator_commands import Actor
-from opendrs.ports import EventRecord, Role
+from opendrs.controller.progress_record import PROGRESS_KEY
+from opendrs.model import StepId
+from opendrs.ports import EventRecord, Role, StepRecord
 from opendrs.store import DatabaseEventLog
 from support.builders import NOON
 from support.certificates import CertificateFiles
@@ -195,6 +197,27 @@ def test_store_that_fails_is_an_exception_of_the_state(
         assert client.get("state").json()["nodes"]["id"] == ["a", "b"]
 
 
+def test_progress_is_sent_without_another_state(api: OperatorApi) -> None:
+    api.propose()
+    action = api.controller.last().steps[0].action
+    step = StepRecord(run="r1", step=StepId("1"), action=action, intended_at=NOON)
+    api.control.write(step)
+    record(api, "a step started")
+    api.context.states.poll()
+    progress = {"step": "1", "total": 100, "remaining": 60, "dirty_rate": None}
+    progress |= {"bandwidth": 5.0, "at": NOON.isoformat()}
+    with api.client(Role.VIEWER) as client, stream(client) as response:
+        events = EventReader(response)
+        assert events.until("progress")["data"] == []
+        etag = client.get("state").headers["etag"]
+        api.control.save(PROGRESS_KEY, {"steps": [progress]})
+
+        assert events.until("progress")["data"] == [{"run": "r1", **progress}]
+        state = client.get("state")
+        assert state.headers["etag"] == etag
+        assert state.json()["progress"] == [{"run": "r1", **progress}]
+
+
 def test_moved_guests_are_in_the_delta(api: OperatorApi) -> None:
     api.propose()
     api.context.states.poll()
@@ -238,8 +261,8 @@ def test_large_bodies_are_rejected(api: OperatorApi) -> None:
                 413,
                 "body-too-large",
             )
-    with api.client(None, **{"Sec-Fetch-Site": "none"}) as stranger:
-        sign_in = stranger.put("session", content=b"x" * 5000)
+    with api.client(None, **{"Sec-Fetch-Site": "none"}) as client:
+        sign_in = client.put("session", content=b"x" * 5000)
         assert sign_in.status_code == 413
 
 

@@ -113,11 +113,11 @@ def test_json_holds_the_records(opendrs: RunOpendrs) -> None:
     assert (record["outcome"], record["detail"]) == ("done", "")
 
 
-def test_apply_without_steps_reports_nothing_to_do(opendrs: RunOpendrs) -> None:
+def test_apply_without_steps_reports_that_there_are_none(opendrs: RunOpendrs) -> None:
     answer = opendrs("apply", "demo", "--yes", "--set", "threshold=9")
 
     assert answer.status == 0
-    assert answer.out.endswith("Nothing to do.\n")
+    assert answer.out.endswith("The plan has no steps.\n")
 
 
 def test_apply_without_terminal_is_rejected(opendrs: RunOpendrs) -> None:

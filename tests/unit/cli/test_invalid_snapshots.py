@@ -148,4 +148,4 @@ def test_empty_plan_states_its_reason(
 
     assert (answer.status, answer.err) == (0, "")
     assert answer.out.startswith(f"optimize: {output}")
-    assert answer.out.endswith("Nothing to do.\n")
+    assert answer.out.endswith("The plan has no steps.\n")

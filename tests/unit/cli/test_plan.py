@@ -208,7 +208,7 @@ def test_says_when_there_is_nothing_to_do(opendrs: RunOpendrs) -> None:
 
     assert answer.status == 0
     assert answer.out.startswith("balance: balanced: ")
-    assert answer.out.endswith("Nothing to do.\n")
+    assert answer.out.endswith("The plan has no steps.\n")
 
 
 def test_remaining_strict_violations_are_named(opendrs: RunOpendrs) -> None:
@@ -360,7 +360,8 @@ def test_the_summary_comes_first_and_can_be_had_alone(
 
     assert text.startswith(summary)
     assert summary.splitlines()[1:] == [
-        "plan: 1 migration, 40.0 GiB to transfer, at least 5 min 44 s",
+        "plan: 1 migration, 40.0 GiB to transfer",
+        "duration: at least 5 min 44 s at 1 Gbit/s per link (assumed)",
         "",
         "metric\tbefore\ton node\tafter\ton node",
         "highest CPU load\t80%\ta\t40%\ta",

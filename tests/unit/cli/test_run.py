@@ -74,8 +74,8 @@ def test_run_once_runs_and_logs_one_cycle(
         "decision-made",
         "step-started",
         "step-finished",
-        "plan-state-changed",
         "plan-executed",
+        "plan-state-changed",
     ]
 
 

@@ -170,6 +170,6 @@ def test_plan_uses_the_configured_bandwidth(
 
     assert (found["seconds"], found["bandwidth_source"]) == (40.0, "configured")
     assert (
-        "plan: 1 migration, 40.0 GiB to transfer, at least 40 s\n"
+        "duration: at least 40 s at 8.59 Gbit/s per link (configured)\n"
         in opendrs(*command).out
     )

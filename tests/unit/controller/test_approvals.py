@@ -59,6 +59,22 @@ def test_automatic_starts_its_plan_and_records_it(store: SqliteStore) -> None:
     assert next(store.cycles()).run == plan.run
 
 
+def test_end_of_a_plan_is_logged_with_its_id(
+    store: SqliteStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    advised = AdvisedController(store, mode=Mode.AUTOMATIC)
+
+    with caplog.at_level("INFO"):
+        advised.cycle()
+
+    ends = [
+        (getattr(record, "event", ""), getattr(record, "about", {}).get("plan"))
+        for record in caplog.records
+    ][-2:]
+    events = (LogEventCode.PLAN_EXECUTED, LogEventCode.PLAN_STATE_CHANGED)
+    assert ends == [(event, advised.last().id) for event in events]
+
+
 def test_advise_proposes_once_and_starts_what_is_approved(store: SqliteStore) -> None:
     advised = AdvisedController(store, mode=Mode.ADVISE)
 

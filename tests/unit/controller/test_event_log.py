@@ -187,10 +187,10 @@ def test_empty_decision_is_logged_when_reason_changes(
         log.decision_recorded(recorded(BALANCE, idle(reason, detail), level()))
 
     assert logged(caplog, "decision-made") == [
-        "balance: nothing to do: balanced: imbalance 0.053; below 0.1: enough",
-        "balance: nothing to do: waiting: migration in progress: vm1",
-        "balance: nothing to do: waiting: migration in progress: vm2",
-        "balance: nothing to do: balanced: imbalance 0.053; below 0.1: enough",
+        "balance: no steps planned: balanced: imbalance 0.053; below 0.1: enough",
+        "balance: no steps planned: waiting: migration in progress: vm1",
+        "balance: no steps planned: waiting: migration in progress: vm2",
+        "balance: no steps planned: balanced: imbalance 0.053; below 0.1: enough",
     ]
     assert len(logged(caplog, "decision-made", least=logging.DEBUG)) == 5
 
@@ -234,9 +234,9 @@ def test_plan_is_logged_when_it_changes(caplog: pytest.LogCaptureFixture) -> Non
     assert logged(caplog, "decision-made") == [
         "balance: 1 step planned: improves the balance: imbalance 0.0",
         "balance: 1 step planned: improves the balance: imbalance 0.2",
-        "balance: nothing to do: balanced: enough",
+        "balance: no steps planned: balanced: enough",
         "balance: 1 step planned: improves the balance: imbalance 0.0",
-        "balance: nothing to do: balanced: enough",
+        "balance: no steps planned: balanced: enough",
     ]
     assert len(logged(caplog, "decision-made", least=logging.DEBUG)) == 6
 
@@ -270,7 +270,7 @@ def test_notes_are_logged_with_empty_plan(caplog: pytest.LogCaptureFixture) -> N
 
     (message,) = logged(caplog, "decision-made")
     assert message.startswith(
-        "balance: nothing to do: no feasible move: no move helps; "
+        "balance: no steps planned: no feasible move: no move helps; "
     )
     assert message.endswith("; skipped: vm3: it is pinned; and 2 more notes")
     assert vars(caplog.records[-1])["about"]["notes"] == notes

@@ -48,16 +48,16 @@ def recording() -> Recording:
     return Recording(SqliteStore(None).__enter__())
 
 
-def tell(text: str, level: int = logging.INFO, **facts: object) -> None:
+def write(text: str, level: int = logging.INFO, **facts: object) -> None:
     log_event(LogEventCode.DECISION_MADE, text, level=level, **facts)
 
 
 def test_events_are_recorded_when_polled(recording: Recording) -> None:
     with recording.recorder as recorder:
-        tell("before the lease", run="r1")
+        write("before the lease", run="r1")
         recorder.loop_polled()
         recorder.lease_acquired(recording.store)
-        tell("a detail", level=logging.DEBUG)
+        write("a detail", level=logging.DEBUG)
         logging.getLogger("opendrs").warning("no event")
         assert recording.messages() == []
 
@@ -66,7 +66,7 @@ def test_events_are_recorded_when_polled(recording: Recording) -> None:
         (event,) = recording.log.after(0, 10)
         assert (event.at, event.level, event.code) == (NOON, "info", "decision-made")
         assert (event.message, event.facts) == ("before the lease", {"run": "r1"})
-    tell("after the end")
+    write("after the end")
     recording.recorder.flush()
     assert recording.messages() == ["before the lease"]
 
@@ -79,7 +79,7 @@ def test_events_are_recorded_whatever_is_logged_elsewhere(
     try:
         with recording.recorder as recorder:
             recorder.lease_acquired(recording.store)
-            tell("one")
+            write("one")
             recorder.loop_polled()
         assert logger.level == logging.ERROR
     finally:
@@ -93,7 +93,7 @@ def test_secrets_are_masked(recording: Recording) -> None:
         mask_logs(lambda text: text.replace("hunter2", "[a secret]")),
     ):
         recorder.lease_acquired(recording.store)
-        tell("password hunter2", login={"with": ["hunter2"]})
+        write("password hunter2", login={"with": ["hunter2"]})
         recorder.loop_polled()
 
     (event,) = recording.log.after(0, 10)
@@ -105,12 +105,12 @@ def test_store_that_is_away_loses_nothing(recording: Recording) -> None:
     with recording.recorder as recorder:
         recorder.lease_acquired(recording.store)
         recording.log.is_away = True
-        tell("one")
+        write("one")
         recorder.loop_polled()
         recorder.loop_polled()
         assert recording.log.attempts == 1
         recording.log.is_away = False
-        tell("two")
+        write("two")
 
         recording.clock.sleep(RETRY_TIME)
         recorder.loop_polled()
@@ -124,7 +124,7 @@ def test_dropped_events_are_counted(
     monkeypatch.setattr(event_recorder, "MAX_WAITING", 3)
     with recording.recorder as recorder:
         for number in range(5):
-            tell(str(number))
+            write(str(number))
         recorder.lease_acquired(recording.store)
         recorder.loop_polled()
 

@@ -35,6 +35,7 @@ def routes(context: ApiContext) -> APIRouter:
     router = APIRouter(tags=["access"])
     _add_session_routes(router, context)
     _add_token_routes(router, context)
+    _add_revocation(router, context)
 
     @router.get("/audit", response_model=AuditList, summary="List operator actions")
     def get_audit(
@@ -121,6 +122,8 @@ def _add_token_routes(router: APIRouter, context: ApiContext) -> None:
         }
         return JSONResponse(document, 201, headers=headers)
 
+
+def _add_revocation(router: APIRouter, context: ApiContext) -> None:
     @router.delete(
         "/tokens/{id}",
         status_code=204,

@@ -1,7 +1,8 @@
-"""What operators set: mode, pause, circuit breakers and drains."""
+"""State that operators set: mode, pause, circuit breakers and drains."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Path
@@ -51,6 +52,7 @@ def routes(context: ApiContext) -> APIRouter:
     _add_pause_routes(router, context)
     _add_breaker_routes(router, context)
     _add_drain_routes(router, context)
+    _add_undrain_route(router, context)
     return router
 
 
@@ -89,8 +91,10 @@ def _add_mode_routes(router: APIRouter, context: ApiContext) -> None:
 
 
 def _add_pause_routes(router: APIRouter, context: ApiContext) -> None:
+    stores, clock = context.stores, context.clock
+
     def shown() -> dict[str, object]:
-        return {"pause": pause_document(_entries(context), context.clock.now())}
+        return {"pause": pause_document(_entries(context), clock.now())}
 
     @router.get("/pause", response_model=PauseState, summary="Get the pause")
     def get_pause(principal: Principal = viewer) -> dict[str, object]:
@@ -105,37 +109,36 @@ def _add_pause_routes(router: APIRouter, context: ApiContext) -> None:
         """Pause the controller: no steps start until a time, or for some seconds."""
         arguments = body.model_dump(mode="json", exclude_none=True)
         with perform(context, principal, "pause", arguments):
-            if (body.until is None) == (body.seconds is None):
-                raise ProblemError(
-                    ApiProblem.OUT_OF_RANGE, "expected either until or seconds"
-                )
-            if body.until is not None and body.until.tzinfo is None:
-                raise ProblemError(
-                    ApiProblem.OUT_OF_RANGE, "until: expected a time zone"
-                )
-            now = context.clock.now()
-            end = commands.pause_end(now, body.seconds, body.until)
-            if end is None:
-                days = commands.MAX_PAUSE // 86_400
-                raise ProblemError(
-                    ApiProblem.OUT_OF_RANGE,
-                    f"expected the end of the pause in the next {days} days",
-                )
-            commands.pause(
-                context.stores.operators,
-                context.clock,
-                principal.actor,
-                end,
-                body.because,
-            )
+            end, actor = _pause_end(body, clock.now()), principal.actor
+            commands.pause(stores.operators, clock, actor, end, body.because)
             return shown()
 
     @router.delete("/pause", response_model=PauseState, summary="End the pause")
     def end_pause(principal: Principal = operator) -> dict[str, object]:
         """End the pause. Without one, nothing changes."""
         with perform(context, principal, "resume", {}):
-            commands.resume(context.stores.operators, context.clock, principal.actor)
+            commands.resume(stores.operators, clock, principal.actor)
             return shown()
+
+
+def _pause_end(body: PauseRequest, now: datetime) -> datetime:
+    """Return the end of a pause.
+
+    Raises:
+        ProblemError: Neither or both are given, or the end is out of range.
+    """
+    problem = ""
+    if (body.until is None) == (body.seconds is None):
+        problem = "expected either until or seconds"
+    elif body.until is not None and body.until.tzinfo is None:
+        problem = "until: expected a time zone"
+    else:
+        end = commands.pause_end(now, body.seconds, body.until)
+        if end is not None:
+            return end
+        days = commands.MAX_PAUSE // 86_400
+        problem = f"expected the end of the pause in the next {days} days"
+    raise ProblemError(ApiProblem.OUT_OF_RANGE, problem)
 
 
 def _add_breaker_routes(router: APIRouter, context: ApiContext) -> None:
@@ -169,25 +172,28 @@ def _add_breaker_routes(router: APIRouter, context: ApiContext) -> None:
             return shown()
 
 
+def _drains(context: ApiContext) -> dict[str, object]:
+    return {
+        "drains": [
+            {
+                "node": each.node,
+                "since": each.since.isoformat(),
+                "user": each.user,
+                "because": each.because,
+            }
+            for each in drained_nodes(context.stores.store)
+        ]
+    }
+
+
 def _add_drain_routes(router: APIRouter, context: ApiContext) -> None:
-    def shown() -> dict[str, object]:
-        return {
-            "drains": [
-                {
-                    "node": each.node,
-                    "since": each.since.isoformat(),
-                    "user": each.user,
-                    "because": each.because,
-                }
-                for each in drained_nodes(context.stores.store)
-            ]
-        }
+    stores, clock = context.stores, context.clock
 
     @router.get("/drains", response_model=DrainList, summary="List drained nodes")
     def get_drains(principal: Principal = viewer) -> dict[str, object]:
         """List the nodes that operators drain."""
         del principal
-        return shown()
+        return _drains(context)
 
     @router.put(
         "/nodes/{id}/drain",
@@ -204,15 +210,19 @@ def _add_drain_routes(router: APIRouter, context: ApiContext) -> None:
         arguments = {"node": id, "because": body.because}
         with perform(context, principal, "drain", arguments):
             _require_drainable(context, id)
-            commands.start_drain(
-                context.stores.operators,
-                context.clock,
+            known, actor, node = (
+                drained_nodes(stores.store),
                 principal.actor,
                 NodeId(id),
-                body.because,
-                drained_nodes(context.stores.store),
             )
-            return shown()
+            commands.start_drain(
+                stores.operators, clock, actor, node, body.because, known
+            )
+            return _drains(context)
+
+
+def _add_undrain_route(router: APIRouter, context: ApiContext) -> None:
+    stores, clock = context.stores, context.clock
 
     @router.delete(
         "/nodes/{id}/drain",
@@ -229,18 +239,15 @@ def _add_drain_routes(router: APIRouter, context: ApiContext) -> None:
         bring_back = body is not None and body.bring_back
         arguments = {"node": id, "bring_back": bring_back}
         with perform(context, principal, "undrain", arguments):
-            found = drained_nodes(context.stores.store)
+            found = drained_nodes(stores.store)
             drained = next((each for each in found if each.node == id), None)
             if drained is None:
                 raise ProblemError(ApiProblem.NOT_FOUND, f"{id}: is not drained")
+            actor = principal.actor
             commands.end_drain(
-                context.stores.operators,
-                context.clock,
-                principal.actor,
-                drained,
-                bring_back=bring_back,
+                stores.operators, clock, actor, drained, bring_back=bring_back
             )
-            return shown()
+            return _drains(context)
 
 
 def _require_drainable(context: ApiContext, name: str) -> None:

@@ -22,7 +22,13 @@ MAX_EVENTS = 1_000  # in one response
 def routes(context: ApiContext) -> APIRouter:
     """Return the routes of the state and its changes."""
     router = APIRouter(tags=["state"])
+    _add_state(router, context)
+    _add_events(router, context)
+    _add_log(router, context)
+    return router
 
+
+def _add_state(router: APIRouter, context: ApiContext) -> None:
     @router.get(
         "/state",
         response_model=StateDocument,
@@ -41,7 +47,7 @@ def routes(context: ApiContext) -> APIRouter:
         del principal
         state = context.states.current()
         headers = {
-            "ETag": f'"{state.etag}"',
+            "ETag": f'W/"{state.etag}"',
             "Vary": "Accept-Encoding",
             "Cache-Control": "no-cache",
         }
@@ -53,6 +59,8 @@ def routes(context: ApiContext) -> APIRouter:
             headers["Content-Encoding"] = "gzip"
         return Response(body, media_type="application/json", headers=headers)
 
+
+def _add_events(router: APIRouter, context: ApiContext) -> None:
     @router.get(
         "/events",
         status_code=200,
@@ -82,6 +90,8 @@ def routes(context: ApiContext) -> APIRouter:
         last = int(last_event_id) if last_event_id.isdecimal() else after
         return EventStream(context, principal, last)
 
+
+def _add_log(router: APIRouter, context: ApiContext) -> None:
     @router.get("/log", response_model=EventList, summary="List log events")
     def get_log(
         after: Annotated[int | None, Query(ge=0, le=2**62)] = None,
@@ -97,5 +107,3 @@ def routes(context: ApiContext) -> APIRouter:
         found = events.newest(limit) if after is None else events.after(after, limit)
         last = found[-1].sequence if found else (after or events.last_sequence())
         return {"events": [event_document(each) for each in found], "next": last}
-
-    return router

@@ -27,7 +27,7 @@ class SessionRequest(RequestDocument):
 
 
 class SessionDocument(Document):
-    """Who is signed in."""
+    """The client that is signed in."""
 
     user: str
     role: Role

@@ -50,7 +50,7 @@ class ApiProblem(StrEnum):
     PLAN_CHANGED = "plan-changed"
     """The plan is not the one that was shown: `If-Match` has another digest."""
     PRECONDITION_REQUIRED = "precondition-required"
-    """`If-Match` is missing: the digest of the plan that was shown."""
+    """The header `If-Match` is missing: the digest of the plan that was shown."""
     RATE_LIMITED = "rate-limited"
     """Too many requests; `Retry-After` has the seconds to wait."""
     STATE_CONFLICT = "state-conflict"
@@ -72,7 +72,7 @@ class FieldError(Document):
     detail: str
 
 
-class Problem(Document):
+class ProblemDocument(Document):
     """Problem details of RFC 9457 (`application/problem+json`)."""
 
     type: Annotated[str, Field(examples=["/problems/plan-changed"])]

@@ -1,4 +1,4 @@
-"""What operators set: mode, pause, circuit breakers, drains; and the audit."""
+"""State that operators set: mode, pause, circuit breakers, drains; and the audit."""
 
 from __future__ import annotations
 

@@ -76,8 +76,8 @@ class BreakerDocument(Document):
     detail: str
 
 
-class Severity(StrEnum):
-    """Severity of an exception. The values are stable."""
+class ExceptionSeverity(StrEnum):
+    """ExceptionSeverity of an exception. The values are stable."""
 
     ERROR = "error"
     """The controller cannot do its work."""
@@ -91,7 +91,7 @@ class ExceptionDocument(Document):
     """Something that needs attention."""
 
     code: Annotated[str, Field(description="Stable code; see the reference of codes.")]
-    severity: Severity
+    severity: ExceptionSeverity
     subject: Annotated[
         str | None, Field(description="Node, guest, rule, plan or step; else null.")
     ]

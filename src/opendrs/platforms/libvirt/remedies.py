@@ -76,7 +76,11 @@ def grant_command(node: str, login: HostLogin, error: LibvirtError) -> str:
     if login.transport == "ssh" and _HOST_KEY.search(error.message):
         return f"ssh {login.user}@{login.host} true"
     if login.transport == "ssh" and _SSH_LOGIN.search(error.message):
-        return f"ssh-copy-id {login.user}@{login.host}"
+        return (
+            f"ssh-copy-id {login.user}@{login.host}; if {login.user} has no password: "
+            f"as root on {login.host}, append your public key to "
+            f"~{login.user}/.ssh/authorized_keys"
+        )
     user = shlex.quote(login.user)
     if _SASL.search(error.message) or login.transport in {"tcp", "tls"}:
         command = login.as_root(f"saslpasswd2 -a libvirt -c {user}")

@@ -79,7 +79,14 @@ class OptimizeContext:
             self.cluster.feasibility,
             self.groups,
             self.limits,
+            self.load_model,
         )
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        """Weights of the balance of CPU and of memory load."""
+        weight = self.objective.weight
+        return weight("cpu_balance"), weight("memory_balance")
 
     def within(self, gib: float) -> OptimizeContext:
         """Return the context with a budget of at most *gib* GiB.
@@ -100,7 +107,12 @@ class OptimizeContext:
     def measure(self, snapshot: Snapshot) -> ClusterMetrics:
         """Return the metrics of *snapshot*."""
         return measure_cluster(
-            snapshot, self.load_model, self.limits, self.before.thresholds
+            snapshot,
+            self.load_model,
+            self.limits,
+            self.before.thresholds,
+            self.weights,
+            self.cluster.fill,
         )
 
 

@@ -9,10 +9,8 @@ from opendrs.model import GIB, format_count, format_memory
 from opendrs.optimizer import imbalance_distance, with_bound
 from opendrs.policies.base import Decision, DecisionReason
 from opendrs.policies.optimize.candidate import CandidatePlan
-from opendrs.policies.optimize.context import OptimizeContext
 from opendrs.policies.optimize.explanations import unresolved_notes
 from opendrs.policies.optimize.metrics import (
-    DEVIATION,
     IMBALANCE,
     describe_change,
     first_improved_goal,
@@ -101,13 +99,14 @@ def _bound_note(candidate: CandidatePlan) -> Iterator[str]:
     context = candidate.context
     if drained_nodes(context.snapshot):
         return
-    scale = len(context.cluster.node_ids) * _balance_weight(context)
+    scale = len(context.cluster.node_ids) * sum(context.weights)
     if scale > 0:
         load = context.cluster.load_in(candidate.snapshot)
-        bound = with_bound(context.problem, candidate.solution).bound or 0.0
+        bound = candidate.solution.bound
+        if bound is None:
+            bound = with_bound(context.problem, candidate.solution).bound or 0.0
         least = bound / math.sqrt(scale)
         reached = imbalance_distance(context.problem, load) / math.sqrt(scale)
-        measure = IMBALANCE if _is_uniform(context) else DEVIATION
         better = max(0.0, reached - least) / reached if reached > 0 else 0.0
         if better >= 1 - MIN_SHOWN_GAP:
             limit = "no lower bound found for plans that transfer no more"
@@ -118,21 +117,4 @@ def _bound_note(candidate: CandidatePlan) -> Iterator[str]:
             )
         else:
             limit = f"at least {least:.4f} with any plan that transfers no more"
-        yield f"bound: {measure}: {reached:.4f} with this plan; {limit}"
-
-
-def _balance_weight(context: OptimizeContext) -> float:
-    weight = context.objective.weight
-    return weight("cpu_balance") + weight("memory_balance")
-
-
-def _is_uniform(context: OptimizeContext) -> bool:
-    """Return True if nodes have one size and both resources the same weight.
-
-    Then the mean load is the balanced load, and the distance from it is the imbalance.
-    """
-    size = context.cluster.total_capacity
-    weight = context.objective.weight
-    return weight("cpu_balance") == weight("memory_balance") and bool(
-        (size == size[0]).all()
-    )
+        yield f"bound: {IMBALANCE}: {reached:.4f} with this plan; {limit}"

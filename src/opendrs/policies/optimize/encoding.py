@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -168,6 +168,7 @@ class EncodedCluster:
         node_ids: Nodes with metrics, in the order of the rows.
         feasibility: Feasible nodes of guests.
         group_of: Group of each guest that may migrate.
+        fill: Fraction of its memory to which each node may be filled.
 
     Args:
         snapshot: Cluster; every online node must have metrics.
@@ -203,13 +204,13 @@ class EncodedCluster:
         self.feasibility = self.arrays.feasibility
         self.group_of = self.arrays.group_of
         self._load_model = load_model
-        self._fill = fill
+        self.fill = fill
 
     def with_groups(self, groups: Sequence[EncodedGroup]) -> EncodedCluster:
         """Return the same cluster with other *groups*."""
         limits, load_model = self.arrays.limits, self._load_model
         return EncodedCluster(
-            self.snapshot, self.rules, groups, limits, load_model, fill=self._fill
+            self.snapshot, self.rules, groups, limits, load_model, fill=self.fill
         )
 
     @cached_property
@@ -253,7 +254,7 @@ class EncodedCluster:
         limit_ratio = np.array(
             [
                 max(1.0, CPU_OVERCOMMIT * busy),
-                min(1 - limits.memory_headroom, self._fill),
+                min(1 - limits.memory_headroom, self.fill),
                 limits.memory_overcommit,
             ]
         )
@@ -309,14 +310,6 @@ class EncodedCluster:
     def mean_memory(self) -> float:
         """Mean memory in use on a node, in GiB."""
         return max(float(self.load[:, USED].mean()) / GIB, 1e-9)
-
-    def memory_by_node(self) -> Iterator[tuple[float, float]]:
-        """Yield memory capacity and usage of each node, in bytes."""
-        yield from zip(
-            self.total_capacity[:, USED].tolist(),
-            self.load[:, USED].tolist(),
-            strict=True,
-        )
 
     def available_memory(self, name: NodeId) -> AvailableMemory:
         """Return the memory available on the node *name*."""

@@ -6,8 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from opendrs.metrics import ImbalanceMetric, LoadModel, NodeLoad, imbalance, node_loads
-from opendrs.model import GIB, Limits, NodeId, Snapshot
+from opendrs.model import GIB, Limits, NodeId, Snapshot, resource_pair
 from opendrs.policies.optimize.contention import ContentionThresholds
 from opendrs.policies.optimize.objective import Goal
 from opendrs.rules import (
@@ -19,9 +21,9 @@ from opendrs.rules import (
 )
 
 ROUNDING = 1e-9  # differences below this are rounding
-IMBALANCE = "imbalance (RMS of CPU CV and memory CV)"
-DEVIATION = "RMS deviation from the balanced load"  # nodes or weights differ
+IMBALANCE = "imbalance (RMS deviation from the balanced load)"
 """Label of `ClusterMetrics.imbalance`; other policies use the CV of the mean load."""
+EQUAL_WEIGHTS = (1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +36,10 @@ class ClusterMetrics:
         contention: Unmet demand; 1 is the mean usage of a node.
         waiting_cores: Unmet demand for cores.
         waiting_gib: Unmet demand for memory, in GiB.
-        imbalance: Quadratic mean of the coefficients of variation of CPU and memory
-            load.
+        imbalance: RMS deviation of the node loads from the balanced load, relative to
+            it: what the goal balance minimizes, with its weights. For nodes of one size
+            and equal weights it is the quadratic mean of the coefficients of variation
+            of CPU and memory load.
         used_nodes: Nodes with guests.
         thresholds: Loads above which demand counts as unmet.
         figures: The same and further metrics by name, for the operator.
@@ -69,22 +73,26 @@ class ClusterMetrics:
                 return (float(self.used_nodes),)
 
 
-def measure_cluster(
+def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
     snapshot: Snapshot,
     load_model: LoadModel,
     limits: Limits,
     thresholds: ContentionThresholds,
+    weights: tuple[float, float] = EQUAL_WEIGHTS,
+    fill: float = 1.0,
 ) -> ClusterMetrics:
     """Return the metrics of *snapshot*.
 
-    Nodes that are drained count for no load, imbalance or number of nodes: that they
-    are empty afterwards is no imbalance.
+    Nodes that are drained count for no load, imbalance or number of nodes.
 
     Args:
         snapshot: Cluster; every online node must have metrics.
         load_model: Load that counts.
         limits: Limits of the operator.
         thresholds: Loads above which demand counts as unmet.
+        weights: Weights of the balance of CPU and of memory load.
+        fill: Fraction of its memory to which each node may be filled, as a reserve for
+            the guests of failed nodes.
     """
     loads = node_loads(snapshot, load_model)
     drained = drained_nodes(snapshot)
@@ -92,22 +100,23 @@ def measure_cluster(
     cpu = [load.cpu for load in kept.values()]
     memory = [load.memory for load in kept.values()]
     variations = [imbalance(each, ImbalanceMetric.CV) for each in (cpu, memory)]
-    homes = {guest.node for guest in snapshot.guests.values() if guest.is_active}
+    used_nodes = len(
+        {g.node for g in snapshot.guests.values() if g.is_active} & {*kept}
+    )
     violated = count_strict(violations(snapshot))
-    overfull = _overfull(snapshot, limits, loads)
+    overfull = _overfull(snapshot, limits, loads, fill)
     waiting, short = thresholds.cores_above(loads), thresholds.bytes_above(loads) / GIB
-    mean = [load.mean for load in kept.values()]
     return ClusterMetrics(
         violated=violated,
         overfull_gib=overfull,
         contention=thresholds.contention(loads),
         waiting_cores=waiting,
         waiting_gib=short,
-        imbalance=math.hypot(*variations) / math.sqrt(2),
-        used_nodes=len(homes & set(kept)),
+        imbalance=_deviation(tuple(kept.values()), weights),
+        used_nodes=used_nodes,
         thresholds=thresholds,
         figures={
-            "imbalance": imbalance(mean, ImbalanceMetric.CV),
+            "imbalance": imbalance([x.mean for x in kept.values()], ImbalanceMetric.CV),
             "cpu_imbalance": variations[0],
             "memory_imbalance": variations[1],
             "highest_cpu": max(cpu, default=0.0),
@@ -116,9 +125,26 @@ def measure_cluster(
             "overfull_gib": overfull,
             "waiting_cores": waiting,
             "waiting_gib": short,
-            "used_nodes": float(len(homes & set(kept))),
+            "used_nodes": float(used_nodes),
         },
     )
+
+
+def _deviation(loads: Sequence[NodeLoad], weights: tuple[float, float]) -> float:
+    """Return the RMS deviation of *loads* from the balanced load, relative to it.
+
+    The balanced load is that of the cluster as a whole. Without weights, both count.
+    """
+    if not loads:
+        return 0.0
+    used = np.array([resource_pair(each.usage) for each in loads], np.float64)
+    capacity = np.array([resource_pair(each.capacity) for each in loads], np.float64)
+    balanced = used.sum(axis=0) / np.maximum(capacity.sum(axis=0), 1e-9)
+    ratio = used / np.maximum(capacity, 1e-9)
+    away = np.divide(ratio, balanced, out=np.ones_like(ratio), where=balanced > 0) - 1
+    weight = np.array(weights if sum(weights) > 0 else EQUAL_WEIGHTS)
+    mean = float((np.square(away).mean(axis=0) * weight).sum() / weight.sum())
+    return math.sqrt(mean)
 
 
 def first_improved_goal(
@@ -145,12 +171,18 @@ def first_improved_goal(
 
 
 def _overfull(
-    snapshot: Snapshot, limits: Limits, loads: Mapping[NodeId, NodeLoad]
+    snapshot: Snapshot, limits: Limits, loads: Mapping[NodeId, NodeLoad], fill: float
 ) -> float:
     """Return the memory above what nodes may hold, in GiB; unknown memory counts 0."""
     left = available_memory(snapshot, limits)
-    over = ((-(left[n].measured or 0.0), -(left[n].committed or 0.0)) for n in loads)
-    return sum(max(0.0, *each) for each in over) / GIB
+    total = 0.0
+    for name in loads:
+        measured, committed = left[name].measured or 0.0, left[name].committed or 0.0
+        node = snapshot.nodes[name]
+        capacity = 0 if node.capacity is None else node.capacity.memory
+        reserve = max(0.0, 1 - fill - limits.memory_headroom) * capacity
+        total += max(0.0, reserve - measured, -committed)
+    return total / GIB
 
 
 def describe_change(before: ClusterMetrics, after: ClusterMetrics) -> str:

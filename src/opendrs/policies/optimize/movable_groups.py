@@ -7,7 +7,7 @@ its nodes. Guests elsewhere migrate there if the group does not move to another 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from opendrs.arrays import (
@@ -23,6 +23,7 @@ from opendrs.metrics import LoadModel, demand
 from opendrs.model import (
     GIB,
     NO_RESOURCES,
+    Affinity,
     Guest,
     GuestId,
     Limits,
@@ -30,7 +31,7 @@ from opendrs.model import (
     Snapshot,
     format_list,
 )
-from opendrs.rules import CompiledRules
+from opendrs.rules import CompiledRules, required_memory
 
 
 def transfer_gib(guests: Iterable[Guest]) -> float:
@@ -154,6 +155,16 @@ class MovableGroups:
     skipped: Mapping[GuestId, SkippedGuest]
     immovable: frozenset[GuestId]
 
+    @property
+    def fixed(self) -> frozenset[GuestId]:
+        """Guests that may not migrate, whatever becomes of contradictory rules."""
+        return frozenset(
+            name
+            for name in self.immovable
+            if name in self.skipped
+            and self.skipped[name].reason is not SkipReason.CONTRADICTORY_RULES
+        )
+
     def within(self, gib: float, migrations: float) -> MovableGroups:
         """Return the groups without those that exceed this budget when gathered."""
         scattered = [group for group in self.groups if group.displaced]
@@ -243,3 +254,51 @@ def _encode_group(
 
 def _group_name(group: EncodedGroup) -> GuestId:
     return group.guests[0].id
+
+
+def movable_units(
+    snapshot: Snapshot, groups: MovableGroups, nodes: Collection[NodeId]
+) -> tuple[MoveGroup, ...]:
+    """Return the guests that may migrate, each with those that must move with it.
+
+    A guest without a way to be gathered with its group may still move alone. One whose
+    memory is unknown stays.
+
+    Args:
+        snapshot: Cluster.
+        groups: Its move groups.
+        nodes: Nodes with metrics.
+    """
+    fixed = groups.fixed
+    return tuple(
+        unit
+        for unit in units_of(snapshot)
+        if unit[0].node in nodes
+        and not fixed.intersection(each.id for each in unit)
+        and None not in memory_pair_of(unit)
+    )
+
+
+def memory_pair_of(unit: MoveGroup) -> tuple[float | None, float | None]:
+    """Return the measured and the committed memory that *unit* requires."""
+    required = required_memory(unit)
+    return required.measured, required.committed
+
+
+def units_of(snapshot: Snapshot) -> Iterator[MoveGroup]:
+    """Yield the active guests, those together that a kept affinity rule binds."""
+    guests = snapshot.guests.values()
+    active = {guest.id: guest for guest in guests if guest.is_active}
+    unit_of: dict[GuestId, set[GuestId]] = {name: {name} for name in active}
+    for rule in snapshot.rules:
+        if not (isinstance(rule, Affinity) and rule.strict):
+            continue
+        members = [active[name] for name in sorted(rule.guests) if name in active]
+        if len({guest.occupied_nodes for guest in members}) == 1:
+            merged = set().union(*(unit_of[guest.id] for guest in members))
+            unit_of.update(dict.fromkeys(merged, merged))
+    seen: set[GuestId] = set()
+    for name in sorted(active):
+        if name not in seen:
+            seen |= unit_of[name]
+            yield tuple(active[each] for each in sorted(unit_of[name]))

@@ -75,7 +75,7 @@ class PlacementCosts:
         permitted = self._classes.permitted(group)
         permitted[list(avoided)] = False
         allowed = self._can_receive & self._classes.suited(group) & permitted
-        return allowed, ~permitted, self._dispreferred(group[0].id, allowed)
+        return allowed, ~permitted, self.dispreferred(group[0].id, allowed)
 
     def _avoided(self, group: MoveGroup) -> frozenset[int]:
         """Return the nodes of staying guests with anti-affinity to *group*."""
@@ -90,7 +90,11 @@ class PlacementCosts:
             if where in self._index
         )
 
-    def _dispreferred(self, leader: GuestId, allowed: Mask) -> Floats | None:
+    def dispreferred(self, leader: GuestId, allowed: Mask) -> Floats | None:
+        """Return the distance of each node from the best of the *allowed* ones.
+
+        It is in [0, 1]; None if no rule ranks nodes for the guest *leader*. Shape (N,).
+        """
         rankings = self._rules.rankings.get(leader)
         if rankings is None or not allowed.any():
             return None

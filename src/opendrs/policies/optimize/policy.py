@@ -19,8 +19,8 @@ from functools import partial
 from typing import ClassVar, Protocol
 
 from opendrs.arrays import MobilityFilter
-from opendrs.metrics import LoadModel
-from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot
+from opendrs.metrics import LoadModel, node_loads
+from opendrs.model import DEFAULT_LIMITS, EMPTY_PLAN, Limits, Snapshot
 from opendrs.optimizer import (
     IterationLimit,
     Objective,
@@ -51,6 +51,7 @@ from opendrs.policies.optimize.context import (
 )
 from opendrs.policies.optimize.decision import explain_decision
 from opendrs.policies.optimize.encoding import EncodedCluster
+from opendrs.policies.optimize.exhaustive import exhaustive_plan
 from opendrs.policies.optimize.metrics import (
     IMBALANCE,
     ClusterMetrics,
@@ -58,8 +59,9 @@ from opendrs.policies.optimize.metrics import (
 )
 from opendrs.policies.optimize.movable_groups import MovableGroups, movable_groups
 from opendrs.policies.optimize.objective import Goal, encode_problem, plan_objective
+from opendrs.policies.optimize.small_cluster import is_small
 from opendrs.policies.preconditions import cluster_notes, unmet_precondition
-from opendrs.rules import CompiledRules, compile_rules, with_drain_rule
+from opendrs.rules import compile_rules, with_drain_rule
 
 SEARCH_ROUNDS = 20  # portions in which the search runs
 MIN_ITERATIONS = 20_000  # moves that are evaluated for the smallest clusters
@@ -110,9 +112,12 @@ def best_plan(
 def _safe_plan(context: OptimizeContext, stop: StoppingCriterion) -> CandidatePlan:
     """Return the best plan with an order in which every step is safe.
 
-    Groups whose moves have no safe order stay at home, and the search continues with
-    the others.
+    All plans of a small cluster are compared. In a larger one, groups whose moves have
+    no safe order stay at home, and the search continues with the others.
     """
+    exhaustive = exhaustive_plan(context)
+    if exhaustive is not None:
+        return exhaustive
     stay: list[int] = []  # groups that sequencing has dropped
     start = None
     for _ in range(1 + MAX_REPLANS):
@@ -257,13 +262,13 @@ class Optimize:
             snapshot = with_drain_rule(snapshot)
         demand = unmet_demand(snapshot, self.pressure_threshold)
         snapshot = demand.apply_to(snapshot)
+        fill, shortages = self._fill(snapshot)
+        thresholds = contention_thresholds(
+            snapshot, self.load_model, self.contention_threshold, demand
+        )
+        weights = self.cpu_weight, self.memory_weight
         before = measure_cluster(
-            snapshot,
-            self.load_model,
-            self.limits,
-            contention_thresholds(
-                snapshot, self.load_model, self.contention_threshold, demand
-            ),
+            snapshot, self.load_model, self.limits, thresholds, weights, fill
         )
         rules = compile_rules(snapshot)
         budget = Budget.parse(self.budget)
@@ -272,24 +277,23 @@ class Optimize:
         )
         groups = movable_groups(snapshot, rules, self.limits, mobility)
         groups = groups.within(budget.gib, budget.migrations)
-        notes = (*demand.notes(), *cluster_notes(snapshot, rules, groups.skipped))
-        idle = self._idle_reason(before, budget, groups)
+        notes = (
+            *demand.notes(),
+            *cluster_notes(snapshot, rules, groups.skipped),
+            *shortages,
+        )
+        idle = self._idle_reason(before, budget)
+        if idle is None and not self._has_candidates(snapshot, groups):
+            idle = DecisionReason.NO_CANDIDATE, "no guest may migrate"
         if idle is not None:
-            reason, detail = idle
-            figures = before.figures
-            return Decision(
-                reason,
-                None,
-                detail=detail,
-                before=figures,
-                after=figures,
-                notes=notes,
-                skipped=groups.skipped,
-            )
-        return self._context(snapshot, rules, groups, before, notes)
+            return _idle_decision(idle, before, groups, notes)
+        cluster = EncodedCluster(
+            snapshot, rules, groups.groups, self.limits, self.load_model, fill=fill
+        )
+        return self._context(cluster, groups, before, notes)
 
     def _idle_reason(
-        self, before: ClusterMetrics, budget: Budget, groups: MovableGroups
+        self, before: ClusterMetrics, budget: Budget
     ) -> tuple[DecisionReason, str] | None:
         """Return the reason to search for nothing; None if there is something."""
         if self._is_satisfied(before):
@@ -302,9 +306,12 @@ class Optimize:
                 DecisionReason.MIGRATION_LIMIT_REACHED,
                 f"a budget of {budget} allows no migration",
             )
-        if not groups.groups:
-            return DecisionReason.NO_CANDIDATE, "no guest may migrate"
         return None
+
+    def _has_candidates(self, snapshot: Snapshot, groups: MovableGroups) -> bool:
+        """Return True if a guest may migrate."""
+        nodes = node_loads(snapshot, self.load_model)
+        return bool(groups.groups) or is_small(snapshot, groups, nodes)
 
     def _is_satisfied(self, before: ClusterMetrics) -> bool:
         goals = set(self.priorities)
@@ -317,13 +324,11 @@ class Optimize:
 
     def _context(
         self,
-        snapshot: Snapshot,
-        rules: CompiledRules,
+        cluster: EncodedCluster,
         groups: MovableGroups,
         before: ClusterMetrics,
         notes: tuple[str, ...],
     ) -> OptimizeContext:
-        cluster, shortages = self._encode(snapshot, rules, groups)
         objective = self._objective(cluster)
         budget = Budget.parse(self.budget)
         encode = partial(
@@ -336,8 +341,8 @@ class Optimize:
             is_chosen = self.search is SearchKind.PLAIN
             plain_notes = [PLAIN_NOTE if is_chosen else NOT_COMPILED_NOTE]
         return OptimizeContext(
-            snapshot=snapshot,
-            rules=rules,
+            snapshot=cluster.snapshot,
+            rules=cluster.rules,
             groups=groups,
             cluster=cluster,
             before=before,
@@ -351,29 +356,20 @@ class Optimize:
             load_model=self.load_model,
             seed=self.seed,
             search=search,
-            notes=(*notes, *shortages, *plain_notes),
+            notes=(*notes, *plain_notes),
         )
 
-    def _encode(
-        self, snapshot: Snapshot, rules: CompiledRules, groups: MovableGroups
-    ) -> tuple[EncodedCluster, list[str]]:
-        """Return the cluster as arrays, and notes about a lack of reserve memory."""
-        encode = partial(
-            EncodedCluster,
-            snapshot,
-            rules,
-            groups.groups,
-            self.limits,
-            self.load_model,
-        )
-        cluster, failures = encode(), self.tolerated_node_failures
-        if not failures:
-            return cluster, []
-        memory = [*cluster.memory_by_node()]
+    def _fill(self, snapshot: Snapshot) -> tuple[float, list[str]]:
+        """Return the part of its memory that each node may use, and notes about it."""
+        failures = self.tolerated_node_failures
+        memory = [
+            (load.capacity.memory, float(snapshot.nodes[name].usage.memory or 0))
+            for name, load in node_loads(snapshot, self.load_model).items()
+        ]
         fill = max_memory_fill(memory, failures)
         if fill is None:
-            return cluster, [reserve_shortage(memory, failures)]
-        return encode(fill=fill), []
+            return 1.0, [reserve_shortage(memory, failures)]
+        return fill, []
 
     def _objective(self, cluster: EncodedCluster) -> Objective:
         return plan_objective(
@@ -384,3 +380,16 @@ class Optimize:
             migration_cost_weight=self.migration_cost_weight,
             mean_memory=cluster.mean_memory,
         )
+
+
+def _idle_decision(
+    idle: tuple[DecisionReason, str],
+    before: ClusterMetrics,
+    groups: MovableGroups,
+    notes: tuple[str, ...],
+) -> Decision[None]:
+    """Return the decision that nothing is to be searched for, with its reason."""
+    figures, (reason, detail) = before.figures, idle
+    return Decision(
+        reason, None, EMPTY_PLAN, detail, figures, figures, notes, groups.skipped
+    )

@@ -49,11 +49,13 @@ from opendrs.policies.optimize.encoding import (
     EncodedCluster,
     safe_divide,
 )
+from opendrs.policies.optimize.exhaustive import exhaustive_plan
 from opendrs.policies.optimize.explanations import violation_notes
 from opendrs.policies.optimize.metrics import ClusterMetrics, measure_cluster
 from opendrs.policies.optimize.movable_groups import movable_groups
 from opendrs.policies.optimize.objective import Goal, encode_problem, repair_objective
 from opendrs.policies.optimize.policy import SEARCH_ROUNDS, best_plan
+from opendrs.policies.optimize.small_cluster import is_small
 from opendrs.policies.preconditions import cluster_notes, unmet_precondition
 from opendrs.rules import (
     compile_rules,
@@ -130,8 +132,11 @@ class Repair:
                 f"a budget of {context.budget} allows no migration",
             )
         repairs = context.repairs
-        if not any(
-            repairs.is_repairable(each)
+        is_exhaustive = is_small(
+            context.snapshot, context.groups, context.cluster.node_ids
+        )
+        if not is_exhaustive and not any(
+            repairs.may_improve(each)
             for each in violations(context.snapshot)
             if each.strict
         ):
@@ -214,9 +219,13 @@ def _encode(
 def _safe_plan(context: OptimizeContext, stop: StoppingCriterion) -> CandidatePlan:
     """Return the best plan with an order in which every step is safe.
 
-    A move that needs a detour, or has no safe order, is forbidden in the next search.
-    The best plan repairs most violations; among equals it has the fewest steps.
+    All plans of a small cluster are compared. In a larger one, a move that needs a
+    detour, or has no safe order, is forbidden in the next search. The best plan repairs
+    most violations; among equals it has the fewest steps.
     """
+    exhaustive = exhaustive_plan(context)
+    if exhaustive is not None:
+        return exhaustive
     problem, start = context.problem, None
     plans: list[CandidatePlan] = []
     for _ in range(1 + MAX_REPLANS):

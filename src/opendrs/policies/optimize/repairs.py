@@ -15,14 +15,20 @@ from opendrs.model import (
     Guest,
     GuestId,
     Limits,
+    NodeAffinity,
     NodeId,
+    Rule,
     Snapshot,
     format_list,
 )
-from opendrs.policies.optimize.movable_groups import MovableGroups, movable_groups
+from opendrs.policies.optimize.movable_groups import (
+    MovableGroups,
+    movable_groups,
+    units_of,
+)
+from opendrs.policies.optimize.small_cluster import SmallCluster
 from opendrs.policies.preconditions import group_by_detail, unmet_precondition
 from opendrs.rules import (
-    NO_GUESTS,
     AvailableMemory,
     CompiledRules,
     FeasibilityChecker,
@@ -100,7 +106,7 @@ def unresolved_violations(
         load_model=load_model, allow_cold_migration=allow_cold_migration
     )
     groups = movable_groups(snapshot, rules, limits, selection)
-    repairs = RepairBlockers(snapshot, rules, targets, groups, limits)
+    repairs = RepairBlockers(snapshot, rules, targets, groups, limits, load_model)
     return tuple(
         UnresolvedViolation(
             violation,
@@ -131,78 +137,91 @@ def has_repairable_violation(
 class _RepairFeasibility:
     """Decision whether a plan could repair a violation of a strict rule.
 
-    A plan may first move other guests away. A node can therefore receive a guest if
-    three conditions hold: rules and hardware allow it, the memory suffices after all
-    movable guests have left, and no guest with anti-affinity stays there.
+    In a small cluster, all placements that safe moves reach are examined. In a larger
+    one, a plan may first move other guests away: a node can receive a guest if the
+    hardware and the rules of this guest allow it, the memory suffices after all movable
+    guests have left, and no guest with anti-affinity stays there.
 
     Args:
         snapshot: Cluster before a plan.
-        rules: Compiled rules.
         targets: Feasible nodes of guests.
-        immovable: Guests that may not migrate.
+        fixed: Guests that may not migrate.
         limits: Limits of the operator.
+        small: All placements; None if they are too many.
     """
 
     def __init__(
         self,
         snapshot: Snapshot,
-        rules: CompiledRules,
         targets: FeasibilityChecker,
-        immovable: frozenset[GuestId],
+        fixed: frozenset[GuestId],
         limits: Limits,
+        small: SmallCluster | None,
     ) -> None:
         self._snapshot = snapshot
-        self._rules = rules
         self._targets = targets
-        self._immovable = immovable
+        self._fixed = fixed
         self._limits = limits
+        self._small = small
+        self._unit_of = {each.id: unit for unit in units_of(snapshot) for each in unit}
 
     def is_repairable(self, violation: Violation) -> bool:
         """Return True if a plan could repair *violation*."""
+        if self._small is not None:
+            return self._small.repairs(violation)
         if isinstance(violation.rule, Affinity):
             names = sorted(violation.guests)
             guests = [self._snapshot.guests[name] for name in names]
             return any(self._can_gather(guests, node) for node in self._snapshot.nodes)
-        if isinstance(violation.rule, AntiAffinity) and (
-            find_infeasible_anti_affinity(violation.rule, self._snapshot, self._rules)
-            is not None
-        ):
-            return False
-        return any(self._can_leave(name) for name in sorted(violation.guests))
+        return any(
+            self._can_leave(name, violation.rule) for name in sorted(violation.guests)
+        )
 
     def _can_gather(self, guests: Sequence[Guest], node: NodeId) -> bool:
         displaced = [guest for guest in guests if guest.node != node]
-        if any(guest.id in self._immovable for guest in displaced):
+        if any(guest.id in self._fixed for guest in displaced):
             return False
-        movable = [guest for guest in guests if guest.id not in self._immovable]
+        movable = [guest for guest in guests if guest.id not in self._fixed]
         left = self._vacated[node].minus(required_memory(movable))
         fits = min(left.measured or 0.0, left.committed or 0.0) >= 0
-        return fits and self._can_receive(displaced, node)
+        return fits and all(self._can_receive(guest, node) for guest in displaced)
 
-    def _can_leave(self, name: GuestId) -> bool:
-        group = group_of(name, self._snapshot, self._rules)
-        here = self._snapshot.guests[name].node
-        nodes = (node for node in self._snapshot.nodes if node != here)
-        return any(self._can_gather(group, node) for node in nodes)
+    def _can_leave(self, name: GuestId, rule: Rule) -> bool:
+        unit = self._unit_of[name]
+        nodes = rule.nodes if isinstance(rule, NodeAffinity) else self._snapshot.nodes
+        others = (node for node in nodes if node in self._snapshot.nodes)
+        return any(
+            self._can_gather(unit, node) for node in others if node != unit[0].node
+        )
 
-    def _can_receive(self, group: Sequence[Guest], node: NodeId) -> bool:
-        if not self._targets.is_allowed(group, self._snapshot.nodes[node]):
+    def _can_receive(self, guest: Guest, node: NodeId) -> bool:
+        """Return True if *guest* could migrate to *node* after others have left it."""
+        if not self._targets.is_suited(guest, self._snapshot.nodes[node]):
             return False
-        apart = frozenset[GuestId]().union(
-            *(self._rules.apart.get(guest.id, NO_GUESTS) for guest in group)
-        )
-        return not any(
-            name in self._immovable
-            and node in self._snapshot.guests[name].occupied_nodes
-            for name in apart
-        )
+        for rule in self._snapshot.rules:
+            if not getattr(rule, "strict", False):
+                continue
+            if isinstance(rule, NodeAffinity) and guest.id in rule.guests:
+                if guest.node in rule.nodes and node not in rule.nodes:
+                    return False
+            elif isinstance(rule, AntiAffinity) and guest.id in rule.guests:
+                others = (self._snapshot.guests.get(each) for each in rule.guests)
+                if any(
+                    other is not None
+                    and other.id != guest.id
+                    and other.id in self._fixed
+                    and node in other.occupied_nodes
+                    for other in others
+                ):
+                    return False
+        return True
 
     @cached_property
     def _vacated(self) -> dict[NodeId, AvailableMemory]:
         """Memory of each node after all movable guests have left."""
         departing: defaultdict[NodeId, list[Guest]] = defaultdict(list)
         for guest in self._snapshot.guests.values():
-            if guest.is_active and guest.id not in self._immovable:
+            if guest.is_active and guest.id not in self._fixed:
                 departing[guest.node].append(guest)
         return {
             name: left.plus(
@@ -222,27 +241,41 @@ class RepairBlockers:
         targets: Feasible nodes of guests.
         groups: Groups that may migrate, and skipped guests.
         limits: Limits of the operator.
+        load_model: Load that counts.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the cluster, and what restricts it
         self,
         snapshot: Snapshot,
         rules: CompiledRules,
         targets: FeasibilityChecker,
         groups: MovableGroups,
         limits: Limits,
+        load_model: LoadModel,
     ) -> None:
         self._snapshot = snapshot
         self._rules = rules
         self._targets = targets
         self._skipped = groups.skipped
+        small = SmallCluster.of(snapshot, rules, groups, limits, load_model)
         self._feasibility = _RepairFeasibility(
-            snapshot, rules, targets, groups.immovable, limits
+            snapshot, targets, groups.fixed, limits, small
         )
 
     def is_repairable(self, violation: Violation) -> bool:
-        """Return True if a plan might repair *violation*."""
+        """Return True if a plan might repair *violation*, and all of its rule."""
+        return not self._is_infeasible(violation) and self.may_improve(violation)
+
+    def may_improve(self, violation: Violation) -> bool:
+        """Return True if a plan might repair *violation*, if not all of its rule."""
         return self._feasibility.is_repairable(violation)
+
+    def _is_infeasible(self, violation: Violation) -> bool:
+        """Return True if there are too few nodes for the guests of the rule."""
+        return isinstance(violation.rule, AntiAffinity) and (
+            find_infeasible_anti_affinity(violation.rule, self._snapshot, self._rules)
+            is not None
+        )
 
     def detail(self, violation: Violation) -> str:
         """Return what prevents the repair of *violation*, with its rule."""

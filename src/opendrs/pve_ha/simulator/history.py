@@ -96,12 +96,12 @@ class DrillHistory:
 
 def read_history(drill: Drill) -> DrillHistory:
     """Return the history of *drill*."""
-    reader = HistoryReader(drill.scenario)
+    reader = DrillHistoryReader(drill.scenario)
     reader.read(drill.entries)
     return reader.history()
 
 
-class HistoryReader:
+class DrillHistoryReader:
     """Incremental reader of a log.
 
     Args:

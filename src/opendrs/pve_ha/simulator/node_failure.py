@@ -27,7 +27,7 @@ from opendrs.pve_ha.simulator.failure_impact import (
     FailureImpact,
     RecoveryTarget,
 )
-from opendrs.pve_ha.simulator.history import DrillHistory, HistoryReader
+from opendrs.pve_ha.simulator.history import DrillHistory, DrillHistoryReader
 from opendrs.pve_ha.simulator.run import (
     Drill,
     DrillRounds,
@@ -110,7 +110,7 @@ class NodeFailureSimulation:
             )
 
         self._failure = start_drill(self._passes, begin)
-        self._reader = HistoryReader(self._scenario)
+        self._reader = DrillHistoryReader(self._scenario)
         self._reader.read(self._passes.processes.log)
         self._before = self._reader.history()
         self._nodes_at_failure = self._find_guest_nodes()

@@ -90,7 +90,14 @@ def test_login_of_a_uri(uri: str, login: tuple[str, str, str]) -> None:
         (UNIX, POLKIT, "usermod --append --groups libvirt drs"),
         (SSH, DENIED, "ssh -t root@alpha 'usermod --append --groups libvirt drs'"),
         (SSH, HOST_KEY, "ssh drs@alpha true"),
-        (SSH, SSH_KEY, "ssh-copy-id drs@alpha"),
+        (
+            SSH,
+            SSH_KEY,
+            (
+                "ssh-copy-id drs@alpha; if drs has no password: as root on alpha, "
+                "append your public key to ~drs/.ssh/authorized_keys"
+            ),
+        ),
         (
             UNIX,
             SASL,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from opendrs.model import Affinity, GuestId, Mobility, Pressure, Resources, Stall
 from opendrs.policies.optimize import Optimize
 from support.builders import cluster, guest_ids
@@ -31,6 +33,7 @@ def test_explanation_names_only_migrating_guests() -> None:
     )
 
 
+@pytest.mark.usefixtures("without_exhaustive_search")
 def test_explanation_names_all_guests_of_a_group() -> None:
     snapshot = cluster(
         nodes={"a": 0.5, "b": 0.4, "c": 0.0},

@@ -30,6 +30,7 @@ PROBLEM = Problem(
 )
 
 
+@pytest.mark.usefixtures("without_exhaustive_search")
 def test_bound_of_one_migration_moves_a_whole_guest() -> None:
     policy = Optimize(budget="1 migrations", min_improvement=0.0, threshold=0.0)
 

@@ -1,0 +1,272 @@
+"""The best plan of a small cluster: all placements that safe migrations reach.
+
+Guests move one by one, except those that a strict affinity rule keeps together now. A
+rule about guests on several nodes may thus be repaired, or stay violated, while one of
+them moves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from opendrs.arrays import MoveGroup, SkippedGuest, SkipReason
+from opendrs.model import Guest, GuestId
+from opendrs.optimizer import (
+    Floats,
+    Indices,
+    Mask,
+    Problem,
+    ReachablePlacements,
+    UnitMove,
+    evaluate,
+    imbalance_costs,
+    loss_of_return,
+    overfilled,
+    placement_costs,
+    placement_loads,
+)
+from opendrs.planning import GroupMove, sequence_path
+from opendrs.policies.optimize.candidate import CandidatePlan
+from opendrs.policies.optimize.context import OptimizeContext
+from opendrs.policies.optimize.explanations import MoveExplanations
+from opendrs.policies.optimize.movable_groups import (
+    EncodedGroup,
+    MovableGroups,
+    movable_units,
+)
+from opendrs.policies.optimize.objective import GIB_ROW, KNEE_GAIN, Goal
+from opendrs.policies.optimize.placement_costs import PlacementCosts
+from opendrs.policies.optimize.small_cluster import (
+    SmallCluster,
+    encoded_units,
+    is_small,
+)
+from opendrs.policies.preconditions import cluster_notes
+
+
+def exhaustive_plan(context: OptimizeContext) -> CandidatePlan | None:
+    """Return the best of all plans; None if there are too many placements."""
+    nodes = context.cluster.node_ids
+    if not is_small(context.snapshot, context.groups, nodes):
+        return None
+    units = movable_units(context.snapshot, context.groups, nodes)
+    unit_context = _context_of(context, encoded_units(units))
+    small = SmallCluster(unit_context.cluster)
+    if small.has_too_many_rules:
+        return None
+    return _ExhaustiveSearch(unit_context, small).best_plan()
+
+
+class _ExhaustiveSearch:
+    """All placements of the units of a small cluster, with their values.
+
+    Args:
+        context: Decision context, whose move groups are the units.
+        small: Placements of the units.
+    """
+
+    def __init__(self, context: OptimizeContext, small: SmallCluster) -> None:
+        self._context = context
+        self._cluster = context.cluster
+        self._small = small
+        self._graph = small.graph
+        self._placement_costs = PlacementCosts(context.cluster)
+
+    def best_plan(self) -> CandidatePlan:
+        """Return the plan to the best placement that is reached within the budget."""
+        problem, budget = self._problem, self._context.budget
+        if budget.knee:
+            problem = self._with_knee_price(problem)
+        reached = self._reached(problem)
+        transfer = reached.transfer
+        allowed = self._is_candidate & np.isfinite(transfer)
+        if math.isfinite(budget.gib):
+            allowed &= transfer <= problem.budgets[GIB_ROW] * (1 + 1e-12)
+        values = self._values(problem)
+        if not math.isfinite(budget.gib):  # what detours cost counts as well
+            displaced = self._graph.assignments != self._graph.origin[:, None]
+            values = values + transfer - problem.move_cost @ displaced
+        candidates = np.flatnonzero(allowed)
+        order = np.lexsort(
+            (
+                transfer[candidates],
+                np.round(values[candidates], 12),
+                self._rank[candidates],
+            )
+        )
+        best = int(candidates[order[0]])
+        within = candidates[transfer[candidates] <= transfer[best]]
+        bound = math.sqrt(float(self._imbalance[within].min()))
+        return self._plan(problem, best, reached.path(best), bound)
+
+    @cached_property
+    def _problem(self) -> Problem:
+        """The problem of the units, without the costs of violated strict rules."""
+        context, cluster = self._context, self._cluster
+        problem = context.encode(cluster, context.budget)
+        weight = context.objective.weight
+        rows = [self._preferred(unit) for unit in self._small.units]
+        cost = np.zeros((len(rows), len(self._cluster.node_ids)))
+        for index, unit in enumerate(self._small.units):
+            permitted = self._small.permitted(unit)
+            away = self._placement_costs.dispreferred(unit[0].id, permitted)
+            if away is not None:
+                cost[index] += weight("soft_rule") * away
+        sets = problem.group_sets
+        soft = np.where(sets.strict, 0.0, sets.anti_affinity_weight)
+        return replace(
+            problem,
+            class_of=np.arange(len(rows)),
+            allowed=np.array(rows),
+            placement_cost=cost,
+            group_sets=replace(sets, anti_affinity_weight=soft),
+        )
+
+    def _preferred(self, unit: MoveGroup) -> Mask:
+        """Return the nodes that rules and hardware allow, and prefer, for *unit*.
+
+        Rules of guests that are elsewhere do not count.
+        """
+        suited = self._cluster.arrays.classes.suited(unit)
+        allowed: Mask = suited & self._small.permitted(unit)
+        away = self._placement_costs.dispreferred(unit[0].id, allowed)
+        preferred: Mask = allowed if away is None else allowed & (away == 0)
+        return preferred
+
+    def _transfer(self, problem: Problem) -> Floats:
+        """Return what counts of a move: GiB with such a budget, otherwise its cost."""
+        if math.isfinite(self._context.budget.gib):
+            return self._cluster.movable.transfer
+        return problem.move_cost
+
+    @cached_property
+    def _loads(self) -> Floats:
+        return placement_loads(self._problem, self._graph.assignments)
+
+    @cached_property
+    def _imbalance(self) -> Floats:
+        return imbalance_costs(self._problem, self._loads)
+
+    @cached_property
+    def _is_candidate(self) -> Mask:
+        """True for placements in which a plan may end; shape (S,)."""
+        problem, assignments = self._problem, self._graph.assignments
+        ends: Mask = ~overfilled(problem, assignments, self._loads)
+        for unit, row in enumerate(problem.allowed):
+            origin = problem.origin[unit]
+            if row[origin]:  # a preferred node is not left for another one
+                ends &= row[assignments[unit]]
+        return ends
+
+    @cached_property
+    def _rank(self) -> Floats:
+        """Number of violated strict rules, if their repair comes first; shape (S,)."""
+        if self._context.priorities[0] is Goal.REPAIR:
+            return self._small.violations[0]
+        return np.zeros(self._graph.count)
+
+    def _values(self, problem: Problem) -> Floats:
+        """Return the costs of all placements, with those of moves; shape (S,)."""
+        costs = placement_costs(problem, self._graph.assignments)
+        weight = self._context.objective.weight("violation")
+        values: Floats = costs + weight * self._small.violations[1]
+        return values
+
+    def _reached(self, problem: Problem) -> ReachablePlacements:
+        graph = replace(self._graph, transfer=self._transfer(problem))
+        return ReachablePlacements(graph, self._context.budget.migrations)
+
+    def _with_knee_price(self, problem: Problem) -> Problem:
+        """Return *problem* with the price per GiB at the knee of gain over transfer."""
+        reached = self._reached(problem).transfer
+        allowed = np.flatnonzero(self._is_candidate & np.isfinite(reached))
+        values = self._values(problem)[allowed]
+        order = np.lexsort((np.round(values, 12), self._rank[allowed]))
+        best = int(allowed[order[0]])
+        displaced = self._graph.assignments[:, best] != self._graph.origin
+        moved = float(self._cluster.movable.transfer[displaced].sum())
+        gain = float(self._imbalance[self._graph.start] - self._imbalance[best])
+        if moved <= 0 or gain <= 0:
+            return problem
+        price = KNEE_GAIN * gain / moved * self._cluster.movable.migration_cost
+        return replace(problem, move_cost=np.maximum(problem.move_cost, price))
+
+    def _plan(
+        self,
+        problem: Problem,
+        placement: int,
+        path: Sequence[UnitMove],
+        bound: float,
+    ) -> CandidatePlan:
+        """Return the plan with the moves of *path*."""
+        context, cluster = self._context, self._cluster
+        assignment = self._graph.assignments[:, placement]
+        solution = replace(evaluate(problem, assignment), bound=bound)
+        moves = [*self._moves(problem, assignment, path)]
+        sequenced = sequence_path(cluster.all_nodes, moves)
+        after = context.snapshot.apply(*sequenced.actions)
+        measured = context.measure(after)
+        moved = {guest.id for each in moves for guest in each.guests}
+        context = replace(context, groups=_without_reasons(context.groups, moved))
+        return CandidatePlan(context, solution, sequenced, measured, after)
+
+    def _moves(
+        self, problem: Problem, assignment: Indices, path: Sequence[UnitMove]
+    ) -> Iterator[GroupMove]:
+        cluster = self._cluster
+        waits = self._context.before.thresholds.waits
+        explanations = MoveExplanations(cluster, problem, assignment, waits)
+        last = {each.unit: index for index, each in enumerate(path)}
+        moved = sorted(last)
+        values = dict(
+            zip(moved, loss_of_return(problem, assignment, moved), strict=True)
+        )
+        now: defaultdict[int, list[Guest]] = defaultdict(list)
+        for index, each in enumerate(path):
+            guests = now.get(each.unit, cluster.groups[each.unit].guests)
+            target = cluster.node_ids[each.target]
+            if last[each.unit] == index:
+                detail = explanations.explain(each.unit, compared=True)
+            else:
+                detail = f"detour: on {target} until it can move on"
+            value = float(values[each.unit])
+            yield GroupMove(tuple(guests), target, detail, value)
+            now[each.unit] = [replace(guest, node=target) for guest in guests]
+
+
+def _context_of(
+    context: OptimizeContext, groups: tuple[EncodedGroup, ...]
+) -> OptimizeContext:
+    """Return the context with *groups* as the move groups.
+
+    Of the reasons why their guests would be skipped, only the budget remains.
+    """
+    movable = {guest.id for group in groups for guest in group.guests}
+    before = context.groups
+    skipped = {
+        name: reason
+        for name, reason in before.skipped.items()
+        if name not in movable or reason.reason is SkipReason.OVER_BUDGET
+    }
+    former = cluster_notes(context.snapshot, context.rules, before.skipped)
+    notes = cluster_notes(context.snapshot, context.rules, skipped)
+    return replace(
+        context,
+        groups=replace(before, groups=groups, skipped=skipped),
+        cluster=context.cluster.with_groups(groups),
+        notes=(*notes, *(each for each in context.notes if each not in former)),
+    )
+
+
+def _without_reasons(groups: MovableGroups, moved: set[GuestId]) -> MovableGroups:
+    """Return *groups* without reasons for guests that the plan has *moved*."""
+    skipped: dict[GuestId, SkippedGuest] = {
+        name: reason for name, reason in groups.skipped.items() if name not in moved
+    }
+    return replace(groups, skipped=skipped)

@@ -1,0 +1,270 @@
+"""Placements of a small cluster: what each violates, and the moves between them.
+
+Each rule counts as the operator wrote it, not as rules that affinity passes on to other
+guests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from opendrs.arrays import MoveGroup
+from opendrs.metrics import LoadModel
+from opendrs.model import (
+    Affinity,
+    AntiAffinity,
+    GuestId,
+    Limits,
+    Mobility,
+    NodeAffinity,
+    NodeId,
+    Snapshot,
+)
+from opendrs.optimizer import (
+    Floats,
+    Indices,
+    Mask,
+    PlacementGraph,
+    ReachablePlacements,
+)
+from opendrs.policies.optimize.encoding import EncodedCluster
+from opendrs.policies.optimize.movable_groups import (
+    EncodedGroup,
+    MovableGroups,
+    movable_units,
+)
+from opendrs.rules import CompiledRules, Violation, drain_rules
+
+StrictRule = Affinity | AntiAffinity | NodeAffinity
+MAX_PLACEMENTS = 60_000  # some tenths of a second
+MAX_BITS = 62  # violations of node rules that one unit can have
+
+
+def is_small(
+    snapshot: Snapshot, groups: MovableGroups, nodes: Collection[NodeId]
+) -> bool:
+    """Return True if all placements of the guests that may migrate can be compared.
+
+    The arguments are those of `movable_units`.
+    """
+    units = len(movable_units(snapshot, groups, nodes))
+    return units > 0 and len(nodes) ** units <= MAX_PLACEMENTS
+
+
+def encoded_units(units: Iterable[MoveGroup]) -> tuple[EncodedGroup, ...]:
+    """Return *units*, each of which is on one node, as move groups."""
+    return tuple(EncodedGroup(unit, unit[0].node) for unit in units)
+
+
+@dataclass(frozen=True, slots=True)
+class _RuleMembers:
+    """Guests of a strict rule: those of units, and the nodes of the others.
+
+    Attributes:
+        units: Units that contain a member, one entry for each member.
+        fixed: Nodes of the members that do not move; -1 for nodes without metrics.
+    """
+
+    units: tuple[int, ...]
+    fixed: tuple[int, ...]
+
+
+class SmallCluster:
+    """All placements of the units of a small cluster.
+
+    Args:
+        cluster: Cluster whose groups are the units.
+    """
+
+    def __init__(self, cluster: EncodedCluster) -> None:
+        self._cluster = cluster
+        self._unit_of = cluster.group_of
+        snapshot = cluster.snapshot
+        self._rules = [
+            rule
+            for rule in (*snapshot.rules, *drain_rules(snapshot))
+            if isinstance(rule, StrictRule) and rule.strict
+        ]
+
+    @classmethod
+    def of(
+        cls,
+        snapshot: Snapshot,
+        rules: CompiledRules,
+        groups: MovableGroups,
+        limits: Limits,
+        load_model: LoadModel,
+    ) -> SmallCluster | None:
+        """Return the placements of *snapshot*; None if they are too many."""
+        cluster = EncodedCluster(snapshot, rules, (), limits, load_model)
+        if not is_small(snapshot, groups, cluster.node_ids):
+            return None
+        units = movable_units(snapshot, groups, cluster.node_ids)
+        small = cls(cluster.with_groups(encoded_units(units)))
+        return None if small.has_too_many_rules else small
+
+    @property
+    def has_too_many_rules(self) -> bool:
+        """True if the violations of node rules of a unit do not fit into a bit set."""
+        return any(len(self._node_rules(unit)) > MAX_BITS for unit in self.units)
+
+    @property
+    def units(self) -> Sequence[MoveGroup]:
+        """The units that may move, U."""
+        return [group.guests for group in self._cluster.groups]
+
+    def _node_rules(self, unit: MoveGroup) -> list[NodeAffinity]:
+        """Return the strict node rules of *unit*, once for each guest they concern."""
+        return [
+            rule
+            for rule in self._rules
+            if isinstance(rule, NodeAffinity)
+            for guest in unit
+            if guest.id in rule.guests
+        ]
+
+    def _forbidden(self, unit: MoveGroup) -> Mask:
+        """Return True for nodes that each node rule of *unit* forbids; (rules, N)."""
+        nodes, rules = self._cluster.node_ids, self._node_rules(unit)
+        rows = [[name not in rule.nodes for name in nodes] for rule in rules]
+        return np.array(rows, np.bool_).reshape(len(rules), len(nodes))
+
+    def permitted(self, unit: MoveGroup) -> Mask:
+        """Return True for nodes that no node rule of *unit* forbids; shape (N,)."""
+        return np.asarray(~self._forbidden(unit).any(axis=0))
+
+    def _violated(self, unit: MoveGroup) -> Indices:
+        """Return the bit set of the node rules that *unit* violates on each node."""
+        forbidden = self._forbidden(unit)
+        bits = np.left_shift(1, np.arange(len(forbidden), dtype=np.int64))
+        violated: Indices = bits @ forbidden
+        return violated
+
+    @cached_property
+    def graph(self) -> PlacementGraph:
+        """The placements, and the moves between them, with what they transfer."""
+        cluster, arrays = self._cluster, self._cluster.arrays
+        known = np.isfinite(arrays.available).all(axis=1)
+        suited = np.array([arrays.classes.suited(unit) for unit in self.units])
+        live = [
+            all(guest.effective_mobility is Mobility.LIVE for guest in unit)
+            for unit in self.units
+        ]
+        return PlacementGraph(
+            origin=cluster.origin,
+            required=arrays.required,
+            available=np.floor(
+                np.where(np.isfinite(arrays.available), arrays.available, 0)
+            ),
+            usable=np.floor(np.where(np.isfinite(arrays.usable), arrays.usable, 0)),
+            possible=suited & known,
+            violated=np.array([self._violated(unit) for unit in self.units]),
+            avoided=self._avoided(),
+            apart=tuple(sorted(self._pairs_apart())),
+            together=tuple(self._joinable()),
+            transfer=cluster.movable.transfer,
+            migrations=cluster.movable.guest_count.astype(np.int64),
+            returns=np.array(live, np.bool_),
+        )
+
+    def _members(self, guests: Iterable[GuestId]) -> _RuleMembers:
+        units, fixed = [], []
+        for name in sorted(guests):
+            guest = self._cluster.snapshot.guests.get(name)
+            if name in self._unit_of:
+                units.append(self._unit_of[name])
+            elif guest is not None and guest.is_active:
+                index = self._cluster.arrays.index
+                fixed += [index.get(node, -1) for node in guest.occupied_nodes]
+        return _RuleMembers(tuple(units), tuple(fixed))
+
+    def _avoided(self) -> Mask:
+        """Return the nodes of fixed guests with anti-affinity to each unit; (U, N)."""
+        avoided = np.zeros((len(self.units), len(self._cluster.node_ids)), np.bool_)
+        for rule in self._rules:
+            if isinstance(rule, AntiAffinity):
+                members = self._members(rule.guests)
+                for unit in members.units:
+                    avoided[unit, [node for node in members.fixed if node >= 0]] = True
+        return avoided
+
+    def _pairs_apart(self) -> set[tuple[int, int]]:
+        pairs = set()
+        for rule in self._rules:
+            if isinstance(rule, AntiAffinity):
+                units = sorted(set(self._members(rule.guests).units))
+                pairs |= set(combinations(units, 2))
+        return pairs
+
+    def _joinable(self) -> Iterator[tuple[tuple[int, ...], int]]:
+        """Yield the units of each affinity rule that moves can keep or violate."""
+        for rule in self._rules:
+            if isinstance(rule, Affinity):
+                members = self._members(rule.guests)
+                units, nodes = tuple(sorted(set(members.units))), set(members.fixed)
+                can_hold = len(nodes) <= 1 and -1 not in nodes
+                if units and can_hold and len(units) + len(nodes) > 1:
+                    yield units, min(nodes, default=-1)
+
+    @cached_property
+    def violations(self) -> tuple[Floats, Floats]:
+        """Number of violated strict rules, and of their violations; both (S,)."""
+        rules, total = np.zeros(self.graph.count), np.zeros(self.graph.count)
+        for rule in self._rules:
+            members = self._members(rule.guests)
+            if not members.units:
+                continue
+            found = self._violations_of(rule, members)
+            rules += found > 0
+            total += found
+        return rules, total
+
+    def _violations_of(self, rule: StrictRule, members: _RuleMembers) -> Floats:
+        """Return the number of violations of *rule* in each placement; shape (S,)."""
+        if isinstance(rule, NodeAffinity):
+            return self._misplaced(rule, members)
+        if isinstance(rule, Affinity):
+            return (~self._are_together(members)).astype(np.float64)
+        return self._sharing(members)
+
+    def _misplaced(self, rule: NodeAffinity, members: _RuleMembers) -> Floats:
+        """Return how many of *members* are not on the nodes of *rule*; shape (S,)."""
+        allowed = np.array([name in rule.nodes for name in self._cluster.node_ids])
+        misplaced = ~allowed[self.graph.assignments[list(members.units)]]
+        count: Floats = misplaced.sum(axis=0).astype(np.float64)
+        return count
+
+    def _sharing(self, members: _RuleMembers) -> Floats:
+        """Return how many pairs of *members* share a node; shape (S,)."""
+        where = self.graph.assignments[list(members.units)]
+        pairs = np.zeros(self.graph.count)
+        for node in range(self.graph.node_count):
+            count = (where == node).sum(axis=0) + members.fixed.count(node)
+            pairs += count * (count - 1) / 2
+        return pairs
+
+    def _are_together(self, members: _RuleMembers) -> Mask:
+        where = self.graph.assignments[list(members.units)]
+        nodes = set(members.fixed)
+        if len(nodes) > 1 or -1 in nodes:
+            return np.zeros(self.graph.count, np.bool_)
+        place = where[0] if not nodes else np.full(self.graph.count, min(nodes))
+        same: Mask = (where == place).all(axis=0)
+        return same
+
+    def repairs(self, violation: Violation) -> bool:
+        """Return True if safe moves reach a placement without *violation*."""
+        rule, members = violation.rule, self._members(violation.guests)
+        if not members.units or not isinstance(rule, StrictRule):
+            return False
+        repaired = self._violations_of(rule, members) == 0
+        return bool((repaired & self._is_reached).any())
+
+    @cached_property
+    def _is_reached(self) -> Mask:
+        return np.isfinite(ReachablePlacements(self.graph).transfer)

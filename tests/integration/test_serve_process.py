@@ -1,0 +1,131 @@
+"""The process of the dashboard beside a controller: started, killed, started again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+import tomli_w
+
+from integration.libvirt_lab import eventually
+from support.network import free_port
+
+TIMEOUT = 20.0  # seconds on an idle machine
+
+
+class DemoProcess:
+    """A process of `opendrs demo --serve`.
+
+    Args:
+        directory: Its working directory.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._log = directory / "log"
+        self.port = free_port()
+        document = {"web": {"listen": f"127.0.0.1:{self.port}"}}
+        (directory / "opendrs.toml").write_text(tomli_w.dumps(document))
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "opendrs", "demo", "--serve"],
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "TMPDIR": str(directory)},
+            )
+
+    def log(self) -> str:
+        """Return what it has printed and logged."""
+        return self._log.read_text()
+
+    def children(self) -> list[int]:
+        """Return the ids of its child processes."""
+        pid = self.process.pid
+        path = Path(f"/proc/{pid}/task/{pid}/children")
+        return [int(each) for each in path.read_text().split()]
+
+    def is_serving(self) -> bool:
+        """Return True if the server responds."""
+        try:
+            url = f"http://127.0.0.1:{self.port}/api/v1/health"
+            return httpx2.get(url, timeout=5).status_code == 200
+        except httpx2.TransportError:
+            return False
+
+    def await_serving(self) -> None:
+        """Wait until the server responds."""
+        eventually(self.is_serving, TIMEOUT, "the server responds")
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[DemoProcess]:
+    running = DemoProcess(tmp_path)
+    yield running
+    running.process.kill()
+    running.process.wait()
+
+
+def test_plan_of_the_demo_is_approved_and_executed(demo: DemoProcess) -> None:
+    demo.await_serving()
+    eventually(lambda: " proposed: " in demo.log(), TIMEOUT, "a plan is proposed")
+    link = next(word for word in demo.log().split() if "#login=" in word)
+    address, _, code = link.partition("#login=")
+    with httpx2.Client(
+        base_url=f"{address}api/v1/",
+        headers={"Sec-Fetch-Site": "same-origin"},
+        timeout=30,
+    ) as client:
+        assert client.put("session", json={"token": code}).json()["role"] == "admin"
+
+        def shown() -> bool:
+            return bool(client.get("state").json()["open_plans"])
+
+        eventually(shown, TIMEOUT, "the state shows the plan")
+        state = client.get("state").json()
+        assert state["controller"]["running"]
+        plan = client.get(f"plans/{state['plan']['id']}")
+        approved = client.put(
+            f"plans/{plan.json()['id']}/approval",
+            json={"steps": [plan.json()["steps"][0]["id"]]},
+            headers={"If-Match": plan.headers["etag"]},
+        )
+        assert approved.status_code == 200
+
+        def progress() -> bool:
+            return bool(client.get("state").json()["progress"])
+
+        eventually(lambda: ": started: " in demo.log(), TIMEOUT, "a step is started")
+        eventually(progress, TIMEOUT, "the state shows the progress")
+        codes = [each["code"] for each in client.get("log").json()["events"]]
+        assert {"controller-started", "plan-proposed", "step-started"} <= set(codes)
+
+    demo.process.send_signal(signal.SIGINT)
+    assert demo.process.wait(TIMEOUT) == 0
+    assert "controller stopped" in demo.log()
+    assert not demo.is_serving()
+
+
+def test_killed_server_is_started_again(demo: DemoProcess) -> None:
+    demo.await_serving()
+    (child,) = demo.children()
+    os.kill(child, signal.SIGKILL)
+
+    eventually(lambda: "opendrs serve ended: -9" in demo.log(), TIMEOUT, "it is logged")
+    demo.await_serving()
+
+    assert demo.children() != [child]
+    assert demo.process.poll() is None
+
+
+def test_server_ends_with_a_killed_controller(demo: DemoProcess) -> None:
+    demo.await_serving()
+    demo.process.kill()
+
+    eventually(lambda: not demo.is_serving(), TIMEOUT, "the server ends")

@@ -1,0 +1,79 @@
+"""Every response of the operator API is as its OpenAPI document describes, by role."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from opendrs.ports import Role
+from support.operator_api import OperatorApi
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[3]
+DOCUMENT = json.loads((ROOT / "docs/reference/openapi.json").read_text())
+# The stream of events does not end.
+DESCRIPTION = schemathesis.openapi.from_dict(DOCUMENT).exclude(path="/api/v1/events")
+# A request of the right form may name a plan that does not exist.
+EXCLUDED = [positive_data_acceptance]
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorApi]:
+    with OperatorApi(tmp_path_factory.mktemp("api") / "store.db") as running:
+        running.propose()
+        running.context.states.poll()
+        yield running
+
+
+def headers(api: OperatorApi, role: Role) -> dict[str, str]:
+    return {"Authorization": f"Bearer {api.token(role)}"}
+
+
+def test_description_is_valid() -> None:
+    schemathesis.openapi.from_dict(DOCUMENT).validate()
+
+
+@pytest.mark.parametrize("role", Role)
+@DESCRIPTION.parametrize()
+@settings(
+    max_examples=10,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_every_response_is_as_described(
+    case: schemathesis.Case[Any], api: OperatorApi, role: Role
+) -> None:
+    case.call_and_validate(
+        base_url=api.address, headers=headers(api, role), excluded_checks=EXCLUDED
+    )
+
+
+@pytest.mark.parametrize("role", Role)
+def test_sequences_of_requests_are_as_described(api: OperatorApi, role: Role) -> None:
+    credentials = headers(api, role)
+
+    class Requests(DESCRIPTION.as_state_machine()):  # type: ignore[misc]  # made at run time
+        def get_call_kwargs(self, case: schemathesis.Case[Any]) -> dict[str, Any]:
+            del case
+            return {"base_url": api.address, "headers": credentials}
+
+        def validate_response(
+            self, response: Any, case: schemathesis.Case[Any], **_: Any
+        ) -> None:
+            case.validate_response(response, excluded_checks=EXCLUDED)
+
+    Requests.run(
+        settings=settings(
+            max_examples=20,
+            stateful_step_count=10,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        )
+    )
