@@ -79,7 +79,7 @@ def test_operator_approves_a_part_and_finds_it_in_the_history(
         _find_it_in_the_history(dashboard, guest)
         _slide_back(dashboard)
         _replay_with_another_policy(dashboard)
-        _see_why_a_guest_stays(dashboard)
+        _see_the_reason_of_a_guest(dashboard)
         _ask_what_if(dashboard)
         _drain_a_node(dashboard)
         dashboard.show("audit")
@@ -95,7 +95,7 @@ def _see_the_imbalance(dashboard: DashboardPage) -> None:
     ).wait_for()
     page.get_by_role("link", name="Open plan").wait_for()
     page.locator(".steps button").first.click()
-    dashboard.take_picture("dashboard-overview", after=20)
+    dashboard.write_screenshot("dashboard-overview", after=20)
     page.get_by_role("link", name="Open plan").click()
     page.get_by_role("heading", name="Plan ").wait_for()
 
@@ -108,7 +108,7 @@ def _approve_all_but_the_first(dashboard: DashboardPage) -> str:
     assert number > 2
     page.locator(".step .row-button").nth(1).click()
     page.locator(".step-details").wait_for()
-    dashboard.take_picture("dashboard-plan")
+    dashboard.write_screenshot("dashboard-plan")
     guest = page.locator(".step strong").nth(1).inner_text()
     boxes.first.click()
     chosen = page.locator("input[type=checkbox]:checked").count()
@@ -124,7 +124,6 @@ def _watch_it_run(dashboard: DashboardPage) -> None:
     running = page.locator(".step-outcome").filter(has_text="running")
     running.filter(has_text="%").first.wait_for()
     page.locator(".step-details").filter(has_text="transferred").wait_for()
-    dashboard.take_picture("dashboard-running")
     page.locator("h1").filter(has_text="done").wait_for()
     page.locator(".step-outcome").filter(has_text="predicted").first.wait_for()
 
@@ -145,7 +144,7 @@ def _slide_back(dashboard: DashboardPage) -> None:
     steps = dashboard.panel("The decision").get_by_role("button")
     steps.first.click()
     page.get_by_text("1 of ").wait_for()
-    dashboard.take_picture("dashboard-history")
+    dashboard.write_screenshot("dashboard-history")
 
 
 def _replay_with_another_policy(dashboard: DashboardPage) -> None:
@@ -160,7 +159,6 @@ def _ask_what_if(dashboard: DashboardPage) -> None:
     dashboard.show("what-if?kind=fail&node=node03")
     page.get_by_role("button", name="Ask").click()
     page.get_by_role("heading", name="Guests that change their node").wait_for()
-    dashboard.take_picture("dashboard-what-if")
     dashboard.show("what-if?kind=place")
     page.get_by_role("button", name="Find a node").click()
     page.get_by_role("heading", name="Nodes, the best first").wait_for()
@@ -172,14 +170,14 @@ def _ask_what_if(dashboard: DashboardPage) -> None:
     page.get_by_role("alert").wait_for()
 
 
-def _see_why_a_guest_stays(dashboard: DashboardPage) -> None:
+def _see_the_reason_of_a_guest(dashboard: DashboardPage) -> None:
     dashboard.show("guests/vm:103")
     explanation = dashboard.panel("Explanation")
     explanation.get_by_text("mobility none").wait_for()
     explanation.get_by_text("What would have to change").wait_for()
     dashboard.show("reasons?code=pinned")
     dashboard.page.get_by_role("table").get_by_role("link", name="vm:102").wait_for()
-    dashboard.take_picture("dashboard-reasons")
+    dashboard.write_screenshot("dashboard-reasons")
 
 
 def _drain_a_node(dashboard: DashboardPage) -> None:
@@ -188,7 +186,7 @@ def _drain_a_node(dashboard: DashboardPage) -> None:
     page.get_by_role("link", name="Preview a drain").click()
     page.get_by_role("button", name="Preview the drain").click()
     page.get_by_role("heading", name="Targets afterwards").wait_for()
-    dashboard.take_picture("dashboard-drain")
+    dashboard.write_screenshot("dashboard-drain")
     dashboard.show("nodes/node06")
     page.get_by_role("button", name="Drain", exact=True).click()
     dialog = page.get_by_role("dialog")
@@ -220,9 +218,9 @@ def test_every_screen_is_accessible_and_fits(
             if dashboard.overflows():
                 found[screen].append(("wider than the screen", []))
             if size == PHONE and screen == "overview" and not dark:
-                dashboard.take_picture("dashboard-phone")
+                dashboard.write_screenshot("dashboard-phone")
             if size == DESKTOP and screen == "overview" and dark:
-                dashboard.take_picture("dashboard-dark")
+                dashboard.write_screenshot("dashboard-dark")
 
         assert {screen: each for screen, each in found.items() if each} == {}
 
@@ -326,7 +324,6 @@ def test_lost_connection_is_shown_and_ends_without_a_reload(
         page.get_by_text("live", exact=True).wait_for()
         own_lab.kill("serve")
         page.get_by_text("Connection lost.").wait_for()
-        dashboard.take_picture("dashboard-lost")
         own_lab.command("mode", "lab", "observe")
         own_lab.start_server()
         page.get_by_text("Connection lost.").wait_for(state="detached")

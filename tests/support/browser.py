@@ -89,7 +89,7 @@ class DashboardPage:
             )
         )
 
-    def take_picture(self, name: str, after: float = 0.5) -> None:
+    def write_screenshot(self, name: str, after: float = 0.5) -> None:
         """Write docs/images/NAME.png if OPENDRS_ACCEPT is screenshots or all.
 
         Args:

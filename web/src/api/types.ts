@@ -6,7 +6,7 @@ type Schemas = components["schemas"];
 
 export type Role = Schemas["Role"];
 export type Mode = Schemas["Mode"];
-export type Severity = Schemas["Severity"];
+export type Severity = Schemas["ExceptionSeverity"];
 export type PlanState = Schemas["PlanState"];
 
 export type Session = Schemas["SessionDocument"];
@@ -47,7 +47,7 @@ export type Setting = Schemas["SettingDocument"];
 export type SettingList = Schemas["SettingList"];
 export type AuditEntry = Schemas["AuditEntry"];
 export type AuditList = Schemas["AuditList"];
-export type ProblemDocument = Schemas["Problem"];
+export type ProblemDocument = Schemas["ProblemDocument"];
 
 /** Figures of a policy by name. */
 export type Metrics = Record<string, number | null>;
