@@ -141,9 +141,11 @@ def _slide_back(dashboard: DashboardPage) -> None:
     slider = page.get_by_role("slider", name="Cycle")
     slider.press("Home")
     page.get_by_text("improves balance").first.wait_for()
-    steps = dashboard.panel("The decision").get_by_role("button")
-    steps.first.click()
     page.get_by_text("1 of ").wait_for()
+    steps = dashboard.panel("The decision").get_by_role("button")
+    steps.nth(4).wait_for()  # those of the first plan
+    steps.first.click()
+    steps.first.and_(page.locator("[aria-pressed=true]")).wait_for()
     dashboard.write_screenshot("dashboard-history")
 
 

@@ -175,7 +175,7 @@ function SummaryText(props: { cycle: Recorded }): JSX.Element {
       {figures.map((name, index) => (
         <span key={name}>
           {index > 0 ? ", " : ""}
-          {metricLabel(name).toLowerCase()} {metricText(name, before[name])}
+          {metricLabel(name)} {metricText(name, before[name])}
           {steps.length > 0 ? ` → ${metricText(name, after[name])}` : ""}
         </span>
       ))}

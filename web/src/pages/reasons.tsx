@@ -100,7 +100,7 @@ function Stays(props: { state: State }): JSX.Element {
           </ul>
           <p class="muted more">
             {count(rows.length, "guest")}
-            {chosen ? ` with ${words(chosen)}` : ""}; open a guest for its full explanation.
+            {chosen ? ` (${words(chosen)})` : ""}. Open a guest for its full explanation.
           </p>
           <VirtualTable label="Guests that stay" noun="guest" columns={columns} rows={rows} initial="id" empty="The last decision gives no reason for single guests." />
         </>
