@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest
 
-.PHONY: run test test-all test-slow test-labs test-clusters soak check lint types layers cover bench bench-backtest bench-cycle bench-ha bench-cloudsim bench-consolidation bench-dashboard bench-data-center bench-scaling bench-optimizer bench-placement bench-pve bench-requests bench-roadef lock schema codes metrics openapi pictures web libvirt clean
+.PHONY: run test test-all test-slow test-labs test-clusters soak check lint types layers cover bench bench-backtest bench-cycle bench-ha bench-cloudsim bench-consolidation bench-dashboard bench-data-center bench-scaling bench-optimizer bench-placement bench-pve bench-requests bench-roadef bench-web lock schema codes metrics openapi pictures web libvirt clean
 
 run: $(VENV)/ready
 	$(BIN)/opendrs demo --serve
@@ -117,6 +117,10 @@ bench-consolidation: $(VENV)/ready
 # A day of 10,000 hosts and 50,000 guests.
 bench-data-center: $(VENV)/ready
 	PYTHONPATH=benchmarks $(BIN)/python benchmarks/runners/consolidation.py --scale 10000 50000
+
+# Cycles of a controller beside 200 open dashboards; some five minutes.
+bench-web: $(VENV)/ready
+	$(BIN)/python benchmarks/runners/web_clients.py
 
 # A recorded month under all policies; some eight CPU minutes.
 bench-backtest: $(VENV)/ready

@@ -73,14 +73,16 @@ class EventStream(Response):
         await send(_chunk(b"", more=False))
 
     async def _contents(self) -> AsyncIterator[bytes]:
-        states, access = self._context.states, self._context.access
+        states = self._context.states
         number, greeting = states.greeting()
         missed = await run_in_threadpool(self._missed)
         yield _OPENING + missed + greeting
-        while True:
+        while not states.is_closed:
             is_changed = await states.wait(number, KEEPALIVE)
+            if states.is_closed:
+                return
             if not is_changed:
-                if not await run_in_threadpool(access.is_current, self._principal):
+                if not await run_in_threadpool(self._has_access):
                     return
                 yield _COMMENT
                 continue
@@ -92,6 +94,12 @@ class EventStream(Response):
                 continue
             number = messages[-1].number
             yield b"".join(message.content for message in messages)
+
+    def _has_access(self) -> bool:
+        """Return False if the access of the client has ended; True if unknown."""
+        with suppress(StoreError):
+            return self._context.access.is_current(self._principal)
+        return True
 
     def _missed(self) -> bytes:
         """Return the log events that the client has missed, or that it has to reset."""

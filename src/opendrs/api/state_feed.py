@@ -10,6 +10,7 @@ import asyncio
 import gzip
 import hashlib
 import json
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,7 @@ from opendrs.api.problems import ProblemError
 from opendrs.api.schema.common import ApiProblem
 from opendrs.api.state_delta import delta_document
 from opendrs.api.state_reader import StateReader
+from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.views.state import StateInputs, plan_summary, state_document
 from opendrs.errors import StoreError
 from opendrs.ports import Clock, EventRecord
@@ -111,6 +113,9 @@ class StateFeed:
     Args:
         reader: Reads the records of the store.
         clock: The time.
+
+    Attributes:
+        is_closed: True if the server ends.
     """
 
     def __init__(self, reader: StateReader, clock: Clock) -> None:
@@ -122,6 +127,8 @@ class StateFeed:
         self._inputs: StateInputs | None = None
         self._sequence: int | None = None
         self._changed = asyncio.Event()
+        self.is_closed = False
+        self._has_failed = False
 
     @property
     def sequence(self) -> int:
@@ -137,21 +144,24 @@ class StateFeed:
         """Read the store; return True if there are new messages.
 
         A store that cannot be read is an exception of the state.
+
+        Raises:
+            StoreError: The store cannot be read, and was not before.
         """
         before = self._last_number()
         try:
             inputs = self._reader.read()
             events = self._new_events()
+            document = state_document(inputs)
         except StoreError as error:
             if self._inputs is None:
-                return False
-            inputs = replace(
-                self._inputs, now=self._clock.now(), store_error=str(error)
-            )
-            events = ()
+                raise
+            now = self._clock.now()
+            inputs = replace(self._inputs, now=now, store_error=str(error))
+            events, document = (), state_document(inputs)
         for event in events:
             self._send("log", event_document(event))
-        self._update(inputs)
+        self._update(inputs, document)
         return self._last_number() != before
 
     def current(self) -> EncodedState:
@@ -207,13 +217,38 @@ class StateFeed:
                 return None
             return list(self._messages)[len(self._messages) - missing :]
 
+    def close(self) -> None:
+        """End all streams; called by the event loop that serves them."""
+        self.is_closed = True
+        self._changed.set()
+
     async def run(self) -> None:
         """Read the store repeatedly, until cancelled."""
         while True:
-            if await asyncio.to_thread(self.poll):
-                self._changed.set()
-                self._changed = asyncio.Event()
+            if await asyncio.to_thread(self._poll_and_log):
+                changed, self._changed = self._changed, asyncio.Event()
+                changed.set()
             await asyncio.sleep(POLL_INTERVAL)
+
+    def _poll_and_log(self) -> bool:
+        """Return the result of `poll`; a failure is logged once until it succeeds.
+
+        A defect must not end the reading: the pages would show an old state for ever.
+        """
+        try:
+            result = self.poll()
+        except Exception as error:  # noqa: BLE001 - a defect, or a store that fails
+            if not self._has_failed:
+                detail = str(error) if isinstance(error, StoreError) else repr(error)
+                log_event(
+                    LogEventCode.WEB_STORE_FAILED,
+                    f"web: the state could not be read: {detail}",
+                    level=logging.ERROR,
+                )
+            self._has_failed = True
+            return False
+        self._has_failed = False
+        return result
 
     async def wait(self, number: int, seconds: float) -> bool:
         """Wait for messages after *number*; return False if there are none in time."""
@@ -251,10 +286,9 @@ class StateFeed:
             number = self._last_number() + 1
             self._messages.append(Message(number, content))
 
-    def _update(self, inputs: StateInputs) -> None:
-        """Encode the state of *inputs*, and send what has changed."""
+    def _update(self, inputs: StateInputs, document: dict[str, Any]) -> None:
+        """Encode *document*, the state of *inputs*, and send what has changed."""
         former_inputs, former = self._inputs, self._state
-        document = state_document(inputs)
         progress = document.pop("progress")
         if former is not None and _content(document) == _content(former.document):
             self._update_progress(inputs, former)

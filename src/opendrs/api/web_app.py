@@ -6,16 +6,18 @@ The import is slow; it is imported only where the API is served.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
+from starlette.routing import compile_path
 
 from opendrs import __version__
 from opendrs.api.context import ApiContext
@@ -52,6 +54,7 @@ changes something only from a page of the same origin.
 Errors are problem details of RFC 9457. `type` and `code` are stable. Unknown values are
 null. CPU is in cores, memory in bytes, times in UTC.
 """
+_LISTS = frozenset({"state"})  # parameters that may be repeated
 _ALL = described(401, 403, 422, 429, 503)
 
 
@@ -68,7 +71,12 @@ def create_web_app(context: ApiContext) -> FastAPI:
         separate_input_output_schemas=False,
     )
     for router in _routers(context):
-        app.include_router(router, prefix=PREFIX, responses=_ALL)
+        app.include_router(
+            router,
+            prefix=PREFIX,
+            responses=_ALL,
+            dependencies=[Depends(_require_single)],
+        )
 
     @app.get(
         f"{PREFIX}/health",
@@ -93,6 +101,22 @@ def create_web_app(context: ApiContext) -> FastAPI:
 def _routers(context: ApiContext) -> Sequence[APIRouter]:
     subjects = (state, plans, operator, cluster, explanations, history, jobs, access)
     return [subject.routes(context) for subject in subjects]
+
+
+def _require_single(http: HTTPConnection) -> None:
+    """Check that no parameter that has one value is repeated.
+
+    Raises:
+        ProblemError: One is.
+    """
+    counts = Counter(name for name, _ in http.query_params.multi_items())
+    repeated = [
+        name for name, number in counts.items() if number > 1 and name not in _LISTS
+    ]
+    if repeated:
+        raise ProblemError(
+            ApiProblem.BODY_INVALID, f"{', '.join(repeated)}: expected once"
+        )
 
 
 def _rejected(context: ApiContext, http: Request, error: Exception) -> Response:
@@ -139,15 +163,26 @@ def _pointer(location: Sequence[int | str]) -> str:
 
 def _no_route(http: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - it is registered for these
-    headers = dict(error.headers or {})
     if error.status_code == 405:
         detail = f"{http.method}: method not allowed"
+        headers = {"Allow": ", ".join(_allowed_methods(http))}
         problem = ProblemError(ApiProblem.METHOD_NOT_ALLOWED, detail, headers=headers)
     elif error.status_code == 404:
         problem = ProblemError(ApiProblem.NOT_FOUND, "no such path")
     else:
         problem = ProblemError(ApiProblem.BODY_INVALID, str(error.detail))
     return problem_response(problem)
+
+
+def _allowed_methods(http: Request) -> list[str]:
+    """Return the methods of the path: those of all its routes."""
+    paths = http.app.openapi()["paths"]
+    found = [
+        methods
+        for path, methods in paths.items()
+        if compile_path(path)[0].match(http.url.path)
+    ]
+    return sorted({method.upper() for methods in found for method in methods})
 
 
 def _internal_error(http: Request, error: Exception) -> Response:

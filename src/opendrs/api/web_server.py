@@ -22,6 +22,7 @@ from opendrs.api.connections import network_of
 from opendrs.api.context import ApiContext
 from opendrs.api.dashboard import Dashboard
 from opendrs.api.gateway import Gateway
+from opendrs.api.state_feed import StateFeed
 from opendrs.api.tls import credentials_context
 from opendrs.api.web_app import create_web_app
 from opendrs.config.web_settings import WebSettings
@@ -88,6 +89,24 @@ class _CountedConnection(H11Protocol):
         super().connection_lost(exc)
 
 
+class _Server(uvicorn.Server):
+    """A server that ends the streams of events when it ends.
+
+    Args:
+        config: Its settings.
+        states: The feed of the streams.
+    """
+
+    def __init__(self, config: uvicorn.Config, states: StateFeed) -> None:
+        super().__init__(config)
+        self._states = states
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the streams, then the connections."""
+        self._states.close()
+        await super().shutdown(sockets)
+
+
 def create_gateway(context: ApiContext) -> Gateway:
     """Return the whole application: limits, API and dashboard."""
     app = create_web_app(context)
@@ -128,8 +147,9 @@ class WebServer:
             tls = credentials_context("web", settings.certificate, settings.key)
         self._scheme = settings.scheme
         self._socket = listening_socket("web", settings.listen, settings.address)
+        context = create_context()
         config = uvicorn.Config(
-            create_gateway(create_context()),
+            create_gateway(context),
             http=partial(_CountedConnection, connections=_Connections(_file_limit())),  # type: ignore[arg-type]  # called like the class
             ws="none",
             lifespan="on",
@@ -144,7 +164,7 @@ class WebServer:
         )
         config.load()
         config.ssl = tls
-        self._server = uvicorn.Server(config)
+        self._server = _Server(config, context.states)
 
     @property
     def address(self) -> str:

@@ -143,6 +143,10 @@ def _protected_files(
         yield ("api", "key"), api.key, FileProtection.SECRET
         yield ("api", "tokens"), api.tokens, FileProtection.SECRET
         yield ("api", "certificate"), api.certificate, FileProtection.TRUSTED
+    web = settings.web
+    if web.key is not None and web.certificate is not None:
+        yield ("web", "key"), web.key, FileProtection.SECRET
+        yield ("web", "certificate"), web.certificate, FileProtection.TRUSTED
     if (agent := settings.agent) is not None:
         yield ("agent", "token_file"), agent.token_file, FileProtection.SECRET
         if agent.ca is not None:

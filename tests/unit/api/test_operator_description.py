@@ -17,9 +17,11 @@ from support.operator_api import OperatorApi
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[3]
-DOCUMENT = json.loads((ROOT / "docs/reference/openapi.json").read_text())
+WRITTEN = (ROOT / "docs/reference/openapi.json").read_text()
 # The stream of events does not end.
-DESCRIPTION = schemathesis.openapi.from_dict(DOCUMENT).exclude(path="/api/v1/events")
+DESCRIPTION = schemathesis.openapi.from_dict(json.loads(WRITTEN)).exclude(
+    path="/api/v1/events"
+)
 # A request of the right form may name a plan that does not exist.
 EXCLUDED = [positive_data_acceptance]
 
@@ -37,7 +39,7 @@ def headers(api: OperatorApi, role: Role) -> dict[str, str]:
 
 
 def test_description_is_valid() -> None:
-    schemathesis.openapi.from_dict(DOCUMENT).validate()
+    schemathesis.openapi.from_dict(json.loads(WRITTEN)).validate()
 
 
 @pytest.mark.parametrize("role", Role)
@@ -65,7 +67,10 @@ def test_sequences_of_requests_are_as_described(api: OperatorApi, role: Role) ->
             return {"base_url": api.address, "headers": credentials}
 
         def validate_response(
-            self, response: Any, case: schemathesis.Case[Any], **_: Any
+            self,
+            response: Any,  # noqa: ANN401 - of schemathesis
+            case: schemathesis.Case[Any],
+            **_: Any,  # noqa: ANN401 - as before
         ) -> None:
             case.validate_response(response, excluded_checks=EXCLUDED)
 

@@ -163,6 +163,18 @@ def test_client_continues_after_a_restart_of_the_server(api: OperatorApi) -> Non
         assert client.get("state").json()["plan"]["state"] == "proposed"
 
 
+def test_streams_end_with_the_server(
+    api: OperatorApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    with api.client(Role.VIEWER) as client, stream(client) as response:
+        events = EventReader(response)
+        events.until("progress")
+        api.server.stop()
+        with pytest.raises(EOFError):
+            events.next()
+    assert not [each for each in caplog.records if each.name == "uvicorn.error"]
+
+
 def test_revoked_token_ends_the_stream(
     api: OperatorApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,6 +228,24 @@ def test_progress_is_sent_without_another_state(api: OperatorApi) -> None:
         state = client.get("state")
         assert state.headers["etag"] == etag
         assert state.json()["progress"] == [{"run": "r1", **progress}]
+
+
+def test_damaged_records_are_an_exception_of_the_state(
+    api: OperatorApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.propose()
+    api.context.states.poll()
+    api.control.save("operator/mode", {"mode": "unknown"})
+    api.context.states.poll()
+    with api.client(Role.VIEWER) as client:
+        damaged = client.get("state").json()
+        assert damaged["exceptions"][0]["code"] == "store-unavailable"
+        assert damaged["nodes"]["id"] == ["a", "b"]
+        api.controller.set_mode(Mode.ADVISE)
+        api.context.states.poll()
+        codes = [each["code"] for each in client.get("state").json()["exceptions"]]
+    assert "store-unavailable" not in codes
+    assert not caplog.records
 
 
 def test_moved_guests_are_in_the_delta(api: OperatorApi) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,3 +86,16 @@ def test_link_signs_in_at_the_configured_address(opendrs: RunOpendrs) -> None:
 def test_unknown_platforms_are_rejected(opendrs: RunOpendrs) -> None:
     assert opendrs("access", "list", "other").status == 2
     assert opendrs("serve", "opendrs.toml", "--platform", "other").status == 2
+
+
+def test_serving_process_does_not_load_numba() -> None:
+    program = (
+        "import sys\n"
+        "from opendrs.cli.main import run\n"
+        "import opendrs.api.web_server, opendrs.cli.web_context\n"
+        "assert run(['serve', '--help']) == 0\n"
+        "loaded = {'numba', 'llvmlite', 'matplotlib', 'pyarrow'} & set(sys.modules)\n"
+        "assert not loaded, loaded\n"
+    )
+
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)  # noqa: S603 - our own program

@@ -52,6 +52,7 @@ CONTROLLER: dict[str, Any] = {
     "policy": {"name": "consolidate"},
     "platform": {"lab": {"kind": "libvirt", "nodes": {"a": "qemu+tls://a/system"}}},
 }
+WEB = {"web": {"certificate": "cert.pem", "key": "web.pem"}}
 REDFISH = {
     "driver": "redfish",
     "url": "https://bmc-a",
@@ -93,6 +94,7 @@ def test_files_that_are_absent_are_not_exposed(place: Path) -> None:
     ("name", "setting", "document"),
     [
         ("key.pem", "api.key", CONTROLLER),
+        ("web.pem", "web.key", WEB),
         ("tokens.toml", "api.tokens", CONTROLLER),
         ("token", "agent.token_file", AGENT),
         ("bmc", "platform.lab.power.nodes.a.password_file", with_power(REDFISH)),

@@ -14,7 +14,7 @@ from opendrs.api.json_responses import Conditions, conditions
 from opendrs.api.principal import Principal, viewer
 from opendrs.api.problems import ProblemError
 from opendrs.api.responses import described
-from opendrs.api.schema.common import MAX_NAME, ApiProblem
+from opendrs.api.schema.common import MAX_NAME, ApiProblem, IsoTime
 from opendrs.api.schema.history import (
     ClusterSeries,
     CycleList,
@@ -38,7 +38,7 @@ DAY = timedelta(days=1)
 DROPPED = "dropped"
 
 Name = Annotated[str | None, Query(min_length=1, max_length=MAX_NAME)]
-Time = Annotated[datetime | None, Query(description="With a time zone.")]
+Time = Annotated[IsoTime | None, Query(description="With a time zone.")]
 Cursor = Annotated[str | None, Query(max_length=MAX_NAME)]
 Points = Annotated[int, Query(ge=2, le=MAX_POINTS)]
 
@@ -110,7 +110,7 @@ def _add_clusters(router: APIRouter, context: ApiContext) -> None:
         summary="Get the cluster as it was at a time",
     )
     def get_cluster(
-        at: Annotated[datetime, Query(description="With a time zone.")],
+        at: Annotated[IsoTime, Query(description="With a time zone.")],
         form: Conditions = conditions,
         principal: Principal = viewer,
     ) -> Response:

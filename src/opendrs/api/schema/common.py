@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import re
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 MAX_TEXT = 1_000  # characters of a reason that an operator gives
 MAX_NAME = 255  # characters of an identifier
+_ISO_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]")
 PRINTABLE = r"^[^\u0000-\u001f\u007f]*$"  # text on one line
+
+
+def _require_iso_time(value: object) -> object:
+    """Return *value* if it is a time as text; numbers would be seconds since 1970."""
+    if isinstance(value, str) and not _ISO_TIME.match(value):
+        raise PydanticCustomError("time", "expected a time such as 2026-11-24T06:00Z")
+    return value
+
+
+IsoTime = Annotated[datetime, BeforeValidator(_require_iso_time)]
 
 
 class Document(BaseModel):

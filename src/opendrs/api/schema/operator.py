@@ -7,7 +7,13 @@ from typing import Annotated
 
 from pydantic import Field, StrictFloat, StrictInt
 
-from opendrs.api.schema.common import MAX_TEXT, PRINTABLE, Document, RequestDocument
+from opendrs.api.schema.common import (
+    MAX_TEXT,
+    PRINTABLE,
+    Document,
+    IsoTime,
+    RequestDocument,
+)
 from opendrs.api.schema.plans import Because
 from opendrs.api.schema.state import BreakerDocument, PauseDocument
 from opendrs.config.controller_settings import Mode
@@ -23,7 +29,7 @@ class ModeRequest(RequestDocument):
 class PauseRequest(RequestDocument):
     """A pause: either until a time or for some seconds."""
 
-    until: Annotated[datetime | None, Field(strict=False)] = None
+    until: Annotated[IsoTime | None, Field(strict=False)] = None
     seconds: Annotated[StrictFloat | StrictInt | None, Field(gt=0)] = None
     because: Because
 
