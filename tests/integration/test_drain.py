@@ -229,6 +229,33 @@ def test_rolling_maintenance_beside_a_controller(lab: DrainLab) -> None:
     assert {node: lab.on(node) for node in before} == before
 
 
+def test_rolling_maintenance_waits_for_the_approval_of_each_plan(
+    lab: DrainLab,
+) -> None:
+    lab.start("run", "opendrs.toml", log="controller")
+    eventually(lambda: "nothing to do" in lab.log("controller"), 30, "a first cycle")
+    before = {node: lab.on(node) for node in ("n1", "n2")}
+    assert lab.run("mode", "away", "advise")[0] == 0
+
+    process = lab.start(
+        *("drain", "away", "--for", "updates", "--nodes", "n1,n2", "--yes"),
+        *("--hook", "true"),
+    )
+
+    def is_ended() -> bool:
+        plans: Any = lab.run("plans", "away", "--state", "proposed")[1]
+        for plan in plans:
+            lab.run("approve", "away", plan["id"])
+        return process.poll() is not None
+
+    eventually(is_ended, 60, "the rolling maintenance has ended")
+    assert process.returncode == 0
+    assert {node: lab.on(node) for node in before} == before
+    plans: Any = lab.run("plans", "away")[1]
+    assert sorted(plan["policy"] for plan in plans) == ["drain"] * 2 + ["return"] * 2
+    assert all(plan["approval"]["user"] for plan in plans)
+
+
 def test_mode_of_the_controller_prevents_a_drain_and_says_so(lab: DrainLab) -> None:
     lab.start("run", "opendrs.toml", "--no-serve", log="controller")
     eventually(lambda: "no steps planned" in lab.log("controller"), 30, "a first cycle")

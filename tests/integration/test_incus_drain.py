@@ -39,5 +39,6 @@ def test_member_is_drained_and_refilled(
     returned = operator.runs("undrain", "lab", "n3", "--bring-back")
 
     assert returned.returncode == 0, returned.stdout + returned.stderr
-    assert [incus_lab.location(name) for name in ("v1", "v2", "v3")] == ["n3"] * 3
+    locations = [incus_lab.location(name) for name in ("v1", "v2", "v3")]
+    assert locations == ["n3"] * 3, returned.stdout + returned.stderr
     assert incus_lab.api("/1.0/instances/v1")["status"] == "Running"

@@ -19,6 +19,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 import tomli_w
+import yaml
 
 from integration.libvirt_lab import eventually
 from opendrs.cli.platforms import PLATFORMS
@@ -31,6 +32,7 @@ from support.howto_pages import HowToPage
 
 COMMAND = (sys.executable, external_cluster.__file__)
 ADDRESS = "127.0.0.1:0"
+MONITORING = Path(__file__).parents[2] / "docs/monitoring"
 PROMETHEUS, PROMTOOL = shutil.which("prometheus"), shutil.which("promtool")
 IMBALANCED = cluster(
     {"h1": 0.9, "h2": 0.1, "h3": 0.1},
@@ -173,14 +175,10 @@ def test_prometheus_scrapes_controller(start: Start, tmp_path: Path) -> None:
 
 
 def _alert_expressions() -> list[str]:
-    """Return the expressions of the alerts in the how-to page."""
-    page = Path(__file__).parents[2] / "docs/how-to/monitoring.md"
-    lines = page.read_text().splitlines()
-    return [
-        line.partition("expr:")[2].strip()
-        for line in lines
-        if line.strip()[:5] == "expr:"
-    ]
+    """Return the expressions of the alerts."""
+    text = (MONITORING / "opendrs-alerts.yml").read_text()
+    (group,) = yaml.safe_load(text)["groups"]
+    return [each["expr"] for each in group["rules"]]
 
 
 class _prometheus:  # noqa: N801 - used as a function
@@ -445,12 +443,10 @@ def test_howto_commands_check_and_show(start: Start, tmp_path: Path) -> None:
     run(f"systemd-analyze verify {weekly}")
     exposure = ["systemd-analyze", "security", "--offline=true", "--threshold=15"]
     run(shlex.join([*exposure, str(unit)]))
-    rules = tmp_path / "rules.yml"
-    scrape, alerts = page.blocks("yaml")
-    rules.write_text(alerts)
-    run(f"{PROMTOOL} check rules {rules}")
-    (tmp_path / "scrape.yml").write_text(scrape)
-    run(f"{PROMTOOL} check config {tmp_path / 'scrape.yml'}")
+    for block in page.blocks("yaml"):
+        text = block.replace("/etc/prometheus/", f"{MONITORING}/")
+        (tmp_path / "prometheus.yml").write_text(text)
+        run(f"{PROMTOOL} check config {tmp_path / 'prometheus.yml'}")
     for block in page.blocks("toml"):
         (tmp_path / "part.toml").write_text(block)
         read_settings(tmp_path / "part.toml", PLATFORMS)

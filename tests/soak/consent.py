@@ -36,6 +36,7 @@ class ConfiguredConsent:
         policy_modes: The most that is allowed to each policy.
         advise_tags: Guests with such a tag need an approval.
         advise_guests: Guests that need an approval.
+        automatic_guests: Guests that need no approval in mode advise.
         lifetime: Seconds in which a plan can be approved and started.
         start_timeout: Seconds for which an execution waits for the platform.
     """
@@ -45,6 +46,7 @@ class ConfiguredConsent:
     policy_modes: Mapping[str, str] = field(default_factory=dict)
     advise_tags: Collection[str] = ()
     advise_guests: Collection[str] = ()
+    automatic_guests: Collection[str] = ()
     lifetime: float = math.inf
     start_timeout: float = 0.0
 
@@ -190,7 +192,9 @@ class ConsentJudge:
         if mode == OBSERVE:
             return "the mode is observe"
         approved = self._approved.get(plan.id, {})
-        needs_approval = mode == ADVISE or self._is_advised(action[1])
+        needs_approval = self._is_advised(action[1]) or (
+            mode == ADVISE and not self._is_automatic(action[1])
+        )
         if needs_approval and approved.get(step) != action:
             return f"the mode is {mode}, and it is not approved"
         return ""
@@ -211,6 +215,10 @@ class ConsentJudge:
         return guest in self._configured.advise_guests or bool(
             tags & set(self._configured.advise_tags)
         )
+
+    def _is_automatic(self, guest: str) -> bool:
+        listed = guest in self._configured.automatic_guests
+        return listed and not self._record.is_breaker_open()
 
     def _require_in_time(self, plan: RecordedPlan, run: str) -> None:
         """Require that a plan starts before it expires, by time and by the clock."""

@@ -170,6 +170,7 @@ class SoakRun:
             policy_modes=consent.policy_modes,
             advise_tags=consent.advise_tags,
             advise_guests=consent.advise_guests,
+            automatic_guests=consent.automatic_guests,
             lifetime=consent.approval_time,
             start_timeout=scenario.limits.migration_timeout + MINUTE,
         )

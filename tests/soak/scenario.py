@@ -115,6 +115,7 @@ def _consent(
         advise_tags=("slow",) if draw.random() < 0.3 else (),
         advise_guests=tuple(draw.sample(sorted(cluster.guests), 2)),
         approval_time=draw.choice([600.0, HOUR]),
+        automatic_guests=tuple(draw.sample(sorted(cluster.guests), 2)),
     )
 
 

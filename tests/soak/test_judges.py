@@ -6,6 +6,7 @@ import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -185,6 +186,34 @@ def test_restricted_policy_violates_consent(history: JudgedHistory) -> None:
 def test_advised_guest_violates_consent(history: JudgedHistory) -> None:
     history.plan()
     intend(history.consent(advise_guests=["a"]), 1)
+
+    assert history.violated == [Invariant.CONSENT]
+
+
+@pytest.mark.parametrize(
+    ("settings", "violated"),
+    [
+        ({}, []),
+        ({"advise_guests": ["a"]}, [Invariant.CONSENT]),
+        ({"mode": OBSERVE}, [Invariant.CONSENT]),
+    ],
+)
+def test_automatic_guest_needs_no_approval_in_mode_advise(
+    history: JudgedHistory, settings: dict[str, Any], violated: list[Invariant]
+) -> None:
+    history.plan()
+    consent = {"mode": ADVISE, "automatic_guests": ["a"], **settings}
+    intend(history.consent(**consent), 1)
+
+    assert history.violated == violated
+
+
+def test_automatic_guest_with_open_breaker_violates_consent(
+    history: JudgedHistory,
+) -> None:
+    history.plan()
+    history.open_breaker()
+    intend(history.consent(mode=ADVISE, automatic_guests=["a"]), 1)
 
     assert history.violated == [Invariant.CONSENT]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,7 +23,7 @@ from opendrs.model import Snapshot
 from opendrs.ports import CycleRecord, CycleSummary, HistoryReader
 
 KEPT_CLUSTERS = 3
-MAX_VALUES = 8_000_000  # loads that are kept: 32 MB
+MAX_VALUES = 12_000_000  # loads that are kept: 48 MB
 TIME_LIMIT = 2.0  # seconds in which one request reads further points
 
 
@@ -90,6 +90,7 @@ class RecordedClusters:
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._clusters: OrderedDict[int, RecordedCluster] = OrderedDict()
+        self._reading = threading.Lock()  # held while points are read
         self._points: OrderedDict[int, LoadPoint] = OrderedDict()
 
     def cluster(
@@ -116,30 +117,38 @@ class RecordedClusters:
     ) -> LoadHistory:
         """Return the loads of those of *cycles* that have their inputs.
 
-        The newest are read first, for at most `TIME_LIMIT`.
+        The newest are read first, for at most `TIME_LIMIT`. While another thread reads
+        some, only those that were read before are returned.
 
         Raises:
             StoreError: A record cannot be read.
         """
-        ends_at = self._monotonic() + TIME_LIMIT
-        found: list[LoadPoint] = []
-        complete = True
-        with self._lock:
-            for cycle in sorted(cycles, key=lambda each: each.id, reverse=True):
+        wanted = sorted(cycles, key=lambda each: each.id, reverse=True)
+        if not self._reading.acquire(blocking=False):
+            return self._known_loads(wanted)
+        try:
+            ends_at = self._monotonic() + TIME_LIMIT
+            for cycle in wanted:
                 if cycle.id in self._points:
                     self._points.move_to_end(cycle.id)
-                    found.append(self._points[cycle.id])
                 elif self._monotonic() > ends_at:
-                    complete = False
+                    break
                 elif (record := history.record(cycle)) is not None:
-                    found.append(self._keep(cycle.id, record))
-        ordered = sorted(found, key=lambda each: each.at)
-        return LoadHistory(tuple(ordered), complete)
+                    self._keep(cycle.id, record)
+            return self._known_loads(wanted)
+        finally:
+            self._reading.release()
 
-    def _keep(self, cycle: int, record: CycleRecord) -> LoadPoint:
+    def _known_loads(self, cycles: Sequence[CycleSummary]) -> LoadHistory:
+        """Return the loads of *cycles* that were read."""
+        points = self._points
+        found = [point for each in cycles if (point := points.get(each.id)) is not None]
+        ordered = sorted(found, key=lambda point: point.at)
+        return LoadHistory(tuple(ordered), len(found) == len(cycles))
+
+    def _keep(self, cycle: int, record: CycleRecord) -> None:
         former = next(reversed(self._points.values()), None)
         point = self._points[cycle] = load_point(record, former)
         size = 2 * (len(point.nodes.cpu) + len(point.guests.cpu) + 1)
         while len(self._points) * size > MAX_VALUES:
             self._points.popitem(last=False)
-        return point

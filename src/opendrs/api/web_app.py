@@ -5,7 +5,9 @@ The import is slow; it is imported only where the API is served.
 
 from __future__ import annotations
 
+import json
 import logging
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -37,7 +39,7 @@ from opendrs.api.routes import (
 )
 from opendrs.api.schema.access import HealthDocument
 from opendrs.api.schema.common import ApiProblem, FieldError
-from opendrs.api.web_openapi import openapi_document
+from opendrs.api.web_openapi import blank_context, openapi_document
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.errors import ConfigurationError, StoreError
 
@@ -189,3 +191,14 @@ def _internal_error(http: Request, error: Exception) -> Response:
     del http, error  # logged by the server, which raises it again
     detail = "internal error; see the log of opendrs serve"
     return problem_response(ProblemError(ApiProblem.INTERNAL_ERROR, detail))
+
+
+def main() -> None:
+    """Print the description of the API, for docs/reference/openapi.json."""
+    document = openapi_document(create_web_app(blank_context()))
+    text = json.dumps(document, indent=2, ensure_ascii=False, sort_keys=True)
+    sys.stdout.write(text + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,12 +1,10 @@
 """The OpenAPI document of the operator API.
 
-`python -m opendrs.api.web_openapi` prints docs/reference/openapi.json.
+`python -m opendrs.api.web_app` prints docs/reference/openapi.json.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import TYPE_CHECKING, Any, cast
 
 from fastapi import FastAPI
@@ -84,16 +82,3 @@ def blank_context() -> ApiContext:
         states=none,
         access=none,
     )
-
-
-def main() -> None:
-    """Print the document."""
-    from opendrs.api.web_app import create_web_app  # noqa: PLC0415 - imports this
-
-    document = openapi_document(create_web_app(blank_context()))
-    text = json.dumps(document, indent=2, ensure_ascii=False, sort_keys=True)
-    sys.stdout.write(text + "\n")
-
-
-if __name__ == "__main__":
-    main()

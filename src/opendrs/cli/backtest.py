@@ -13,13 +13,12 @@ from opendrs.cli.console import print_json
 from opendrs.cli.options import (
     JSON,
     IntegerRange,
-    QuantityRange,
     config_option,
+    every_option,
     format_option,
-    reject_nan,
+    since_option,
 )
 from opendrs.cli.sources import load_settings
-from opendrs.model import MAX_DURATION, TIME
 from opendrs.policies import BUILT_IN_POLICIES
 from opendrs.simulation.atomic_output import (
     PLOT_SUFFIXES,
@@ -47,21 +46,12 @@ from opendrs.simulation.plots.backtest import draw_backtest
     help="Override a setting of a policy, such as optimize.budget=unlimited; with one "
     "--policy, KEY=VALUE is enough. May be repeated.",
 )
-@click.option(
-    "--since",
-    type=QuantityRange(TIME, 0, MAX_DURATION, exclusive_minimum=True),
-    callback=reject_nan,
-    metavar="DURATION",
-    help="Use only the newest part of the record, such as '30 d' (default: all of it).",
+@since_option(
+    "Use only the newest part of the record, such as '30 d' (default: all of it)."
 )
-@click.option(
-    "--every",
-    type=QuantityRange(TIME, 0, MAX_DURATION),
-    callback=reject_nan,
-    default=0.0,
-    metavar="SECONDS",
-    help="Least time between two decisions of a policy, such as '1 h' (default: "
-    "decide on each snapshot). The load is that of every snapshot.",
+@every_option(
+    "Least time between two decisions of a policy, such as '1 h' (default: decide on "
+    "each snapshot). The load is that of every snapshot."
 )
 @click.option(
     "--seed",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ from opendrs.cli.file_permissions import (
     inline_passwords,
 )
 from opendrs.cli.online_check import (
+    NAMES,
     PlatformCheck,
     check_online,
     checks_document,
@@ -136,6 +137,8 @@ def command(  # noqa: PLR0913 - one for each option
     contradictions, violated = problems
     strict = any(each.strict for each in violated)
     checks = _online_checks(source, result) if online else None
+    if any(each.check.subject == NAMES for each in checks or ()):
+        result = replace(result, diagnostics=tuple(_checked(result.diagnostics)))
     failed = sum(not each.check.ok for each in checks or ())
     status = INVALID if contradictions or strict or failed else 0
     if not result.is_valid:
@@ -193,7 +196,19 @@ def _online_checks(source: str, result: ValidationResult) -> list[PlatformCheck]
             f"--online: {source} is not a configuration",
             code=DiagnosticCode.INCONSISTENT,
         )
-    return list(check_online(result.settings.platforms)) if result.is_valid else None
+    if not result.is_valid:
+        return None
+    settings = result.settings
+    return list(
+        check_online(settings.platforms, settings.rules, settings.limits.networks)
+    )
+
+
+def _checked(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """Yield *diagnostics* but the hint that only the platform knows its guests."""
+    for each in diagnostics:
+        if (each.code, each.path) != (DiagnosticCode.NOT_CHECKED, ("rules",)):
+            yield each
 
 
 def _exposure_warnings(path: Path, result: ValidationResult) -> Iterator[Diagnostic]:

@@ -11,6 +11,7 @@ from typing import IO, Any, Self
 
 import rich.table
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
 from rich.segment import Segment
 from rich.text import Text
 
@@ -85,6 +86,14 @@ def console(min_width: int = MIN_WIDTH) -> TerminalConsole:
         force_terminal=terminal,
         soft_wrap=not terminal,
     )
+
+
+def print_indented(screen: TerminalConsole, text: str, indent: int = 2) -> None:
+    """Print *text* indented by *indent* columns, also its lines on a terminal."""
+    if screen.is_terminal:
+        screen.print(Padding(Text(text), (0, 0, 0, indent), expand=False))
+    else:
+        screen.print(" " * indent + text)
 
 
 def printable(text: str) -> str:

@@ -151,7 +151,7 @@ def command(  # noqa: PLR0913 - one for each option
     for each node that the others can take its guests. If something fails, it stops
     with the reason. Correct the cause and run the same command again to continue. If
     the hook had failed, or opendrs drain was killed while the hook ran, the hook runs
-    again on that node. The database contains the first word of the hook (the name or
+    again for that node. The database contains the first word of the hook (the name or
     path of its program) and a hash of the whole hook, but not its arguments.
 
     \b
@@ -161,8 +161,8 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs drain lab --for updates --hook '/usr/local/sbin/update-node --reboot'
 
     Exit status: 0 the node is empty, or a controller empties it; 1 you declined,
-    guests remain, or the drain needs an approval (mode advise) or another mode (mode
-    observe); 3 some steps failed.
+    guests remain, or the controller has not started the drain (mode advise requires an
+    approval, mode observe starts nothing); 3 some steps failed.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     settings.connection(platform)

@@ -84,8 +84,8 @@ def drain_blocker(source: ClusterSource, settings: Settings) -> str:
     Raises:
         StoreError: The store cannot be read.
     """
-    mode = _mode(source, settings, Drain.name, DecisionReason.DRAINS_NODES)
-    return _blocker(mode, source.platform.name, "drain")
+    mode = controller_mode(source, settings, Drain.name, DecisionReason.DRAINS_NODES)
+    return describe_blocker(mode, source.platform.name, "drain")
 
 
 def return_blocker(source: ClusterSource, settings: Settings) -> str:
@@ -94,14 +94,18 @@ def return_blocker(source: ClusterSource, settings: Settings) -> str:
     Raises:
         StoreError: The store cannot be read.
     """
-    mode = _mode(source, settings, Return.name, DecisionReason.RETURNS_GUESTS)
-    return _blocker(mode, source.platform.name, "return guests")
+    mode = controller_mode(source, settings, Return.name, DecisionReason.RETURNS_GUESTS)
+    return describe_blocker(mode, source.platform.name, "return guests")
 
 
-def _mode(
+def controller_mode(
     source: ClusterSource, settings: Settings, policy: str, reason: DecisionReason
 ) -> EffectiveMode:
-    """Return the mode that applies to a plan of the controller."""
+    """Return the mode that applies to a plan of the controller.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
     with open_to_read(source.platform.name, settings) as store:
         entries = store.load_all(OPERATOR_PREFIX)
     now = source.clock.now()
@@ -110,7 +114,7 @@ def _mode(
     )
 
 
-def _blocker(mode: EffectiveMode, platform: str, action: str) -> str:
+def describe_blocker(mode: EffectiveMode, platform: str, action: str) -> str:
     """Return why *action* does not start by itself in *mode*; empty if it does."""
     if mode.mode is Mode.AUTOMATIC:
         return ""

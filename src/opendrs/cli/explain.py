@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from opendrs.cli.console import console, print_json
+from opendrs.cli.console import console, print_indented, print_json
 from opendrs.cli.options import (
     JSON,
     TimeParameter,
@@ -81,7 +81,7 @@ def command(
         f"\ncycle of {cycle.decided_at:%Y-%m-%d %H:%M:%S} ({cycle.run})", markup=False
     )
     for line in found.details:
-        screen.print(f"  {line}", markup=False)
+        print_indented(screen, line)
 
 
 @contextmanager

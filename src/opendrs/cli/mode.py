@@ -22,7 +22,7 @@ from opendrs.cli.platform_store import (
     open_to_read,
 )
 from opendrs.cli.schedule_status import schedule_status
-from opendrs.cli.sources import load_settings
+from opendrs.cli.sources import load_settings, load_store_settings
 from opendrs.config.controller_settings import Mode
 from opendrs.config.settings import Settings
 from opendrs.controller import SystemClock, operator_commands
@@ -34,6 +34,7 @@ from opendrs.controller.modes import (
     Pause,
     current_pause,
     effective_mode,
+    mode_exceptions,
     platform_mode,
 )
 from opendrs.controller.operator_commands import MAX_PAUSE, pause_end
@@ -121,7 +122,7 @@ def pause(  # noqa: PLR0913 - one parameter for each option
 
     Exit status: 0 done; 2 invalid input; 3 the database cannot be used.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
-    settings, clock = load_settings(config), SystemClock()
+    settings, clock = load_store_settings(config, platform), SystemClock()
     end = _end(clock.now(), duration, until)
     with open_operator_store(platform, settings) as store:
         operator_commands.pause(store, clock, cli_actor(), end, because)
@@ -143,7 +144,7 @@ def resume(*, platform: str, config: Path | None, output_format: str) -> int:
 
     Exit status: 0 done; 2 invalid input; 3 the database cannot be used.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
-    settings = load_settings(config)
+    settings = load_store_settings(config, platform)
     with open_operator_store(platform, settings) as store:
         operator_commands.resume(store, SystemClock(), cli_actor())
     _show(platform, settings, output_format)
@@ -191,10 +192,8 @@ def _show(platform: str, settings: Settings, output_format: str) -> None:
     if paused is not None:
         after = platform_mode(controller, entries)
         screen.print(f"after the pause: mode {after.mode} ({after.detail})")
-    elif mode.mode is Mode.ADVISE and controller.repair is Mode.AUTOMATIC:
-        screen.print(
-            "repairs of strict rules, drains and returns start without approval"
-        )
+    for exception in mode_exceptions(controller, mode):
+        screen.print(exception)
     for entry in schedule:
         screen.print(printable(entry.mode_line))
 
@@ -213,6 +212,10 @@ def _document(
         "detail": mode.detail,
         "configured": settings.controller.mode,
         "repair": settings.controller.repair,
+        "automatic_tags": settings.controller.automatic_tags,
+        "automatic_guests": settings.controller.automatic_guests,
+        "advise_tags": settings.controller.advise_tags,
+        "advise_guests": settings.controller.advise_guests,
         "breaker_open": BREAKER_KEY in entries,
         "pause": None
         if paused is None

@@ -7,9 +7,12 @@ from dataclasses import asdict, dataclass
 
 from opendrs.cli.console import TerminalConsole, add_row, create_table, printable
 from opendrs.cli.platforms import connect_platform, kind_of
+from opendrs.cli.sources import name_mismatches
 from opendrs.config.platform_kinds import OnlineCheck, PlatformConnection
 from opendrs.errors import OpenDRSError
-from opendrs.model import Snapshot, format_count, format_list
+from opendrs.model import Network, Rule, Snapshot, format_count, format_list
+
+NAMES = "names"  # subject of the check of guests and nodes that rules name
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +30,25 @@ class PlatformCheck:
 
 def check_online(
     connections: Mapping[str, PlatformConnection],
+    rules: Sequence[Rule] = (),
+    networks: Sequence[Network] = (),
 ) -> Iterator[PlatformCheck]:
     """Yield the results of all checks of the platforms, as they are known.
 
     Each platform is observed after the checks of its kind. A check that ends with an
     error is the last one of its platform.
+
+    Args:
+        connections: The platforms, by name.
+        rules: The rules of the configuration, whose names must exist.
+        networks: The networks of the configuration.
     """
     for name, connection in connections.items():
         try:
             for check in _own_checks(connection):
                 yield PlatformCheck(name, check)
             snapshot = connect_platform(connection).observe()
-            for check in _observation(snapshot):
+            for check in (*_observation(snapshot), *_names(rules, networks, snapshot)):
                 yield PlatformCheck(name, check)
             for check in kind_of(connection).check_snapshot(snapshot):
                 yield PlatformCheck(name, check)
@@ -65,6 +75,22 @@ def _observation(snapshot: Snapshot) -> Iterator[OnlineCheck]:
     if unreachable:
         detail = f"unreachable: {format_list(unreachable)}"
         yield OnlineCheck("nodes", ok=False, detail=detail)
+
+
+def _names(
+    rules: Sequence[Rule], networks: Sequence[Network], snapshot: Snapshot
+) -> Iterator[OnlineCheck]:
+    """Yield whether the guests and nodes that the configuration names exist."""
+    if not rules and not networks:
+        return
+    mismatches = [str(each) for each in name_mismatches(rules, networks, snapshot)]
+    if mismatches:
+        yield OnlineCheck(NAMES, ok=False, detail="; ".join(mismatches))
+    elif all(node.online for node in snapshot.nodes.values()):
+        yield OnlineCheck(NAMES, ok=True, detail="all guests and nodes exist")
+    else:
+        detail = "all nodes exist; guests are checked if all nodes are online"
+        yield OnlineCheck(NAMES, ok=True, detail=detail)
 
 
 def print_checks(screen: TerminalConsole, checks: Sequence[PlatformCheck]) -> None:

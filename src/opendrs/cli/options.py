@@ -14,6 +14,7 @@ from opendrs.config import suggestion
 from opendrs.errors import UnknownGuestError, UnknownNodeError
 from opendrs.escapes import repr_value
 from opendrs.model import (
+    MAX_DURATION,
     SIZE,
     TIME,
     Guest,
@@ -155,6 +156,34 @@ def require_guest(option: str, name: str, snapshot: Snapshot) -> Guest:
         guess = suggestion(name, snapshot.guests)
         raise UnknownGuestError(f"{option}: unknown guest {repr_value(name)}{guess}")
     return guest
+
+
+def since_option(
+    text: str, default: float | None = None
+) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the option `--since` for the length of a record, with the help *text*."""
+    quantity = QuantityRange(TIME, 0, MAX_DURATION, exclusive_minimum=True)
+    return click.option(
+        "--since",
+        type=quantity,
+        callback=reject_nan,
+        default=default,
+        metavar="DURATION",
+        help=text,
+    )
+
+
+def every_option(text: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the option `--every` for the time between two decisions."""
+    quantity = QuantityRange(TIME, 0, MAX_DURATION)
+    return click.option(
+        "--every",
+        type=quantity,
+        callback=reject_nan,
+        default=0.0,
+        metavar="DURATION",
+        help=text,
+    )
 
 
 def cores_option(name: str, text: str) -> Callable[[AnyCommand], AnyCommand]:

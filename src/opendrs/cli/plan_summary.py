@@ -368,21 +368,21 @@ def print_unresolved(
     for line in lines[:limit]:
         screen.print(Text(printable(line), style="red"))
     if limit and len(lines) > limit:
-        screen.print(
-            Text(f"and {len(lines) - limit} more; {ALL_OPTION_HINT}", style="red")
-        )
+        more = f"and {len(lines) - limit} more; {ALL_OPTION_HINT}"
+        screen.print(Text(more, style="red"))
     if report.command is not None:
         subset = f" {len(repairable)} of them" if infeasible else ""
         screen.print(printable(f"to repair{subset}: {report.command}"), soft_wrap=True)
 
 
 def infeasible_lines(report: RuleReport) -> list[str]:
-    """Return a line for each rule that no plan can repair, or that is not evaluated."""
-    return [
-        f"{INFEASIBLE if each.is_evaluated else NOT_EVALUATED}: {each.detail}"
-        for each in report.unresolved
-        if each.detail
-    ]
+    """Return what no plan can repair, and once each what is not evaluated."""
+    lines: list[str] = []
+    for each in filter(lambda rule: rule.detail, report.unresolved):
+        line = f"{INFEASIBLE if each.is_evaluated else NOT_EVALUATED}: {each.detail}"
+        if each.is_evaluated or line not in lines:
+            lines.append(line)
+    return lines
 
 
 def rules_document(report: RuleReport) -> dict[str, object]:

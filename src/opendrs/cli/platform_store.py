@@ -54,10 +54,13 @@ def enrich_from_store(
         return enrich_snapshot(snapshot, policy, store, settings.protection)
 
 
-def with_powered_off_nodes(
+def with_recorded_nodes(
     snapshot: Snapshot, source: ClusterSource, settings: Settings
 ) -> Snapshot:
-    """Return *snapshot* with the recorded capacity of nodes that are powered off.
+    """Return *snapshot* with what the store knows about its nodes.
+
+    Nodes that are powered off have their recorded capacity, and nodes that operators
+    drain are in maintenance.
 
     Returns *snapshot* unchanged if there is no store, or if it belongs to another
     platform.
@@ -65,18 +68,13 @@ def with_powered_off_nodes(
     Raises:
         StoreError: The store cannot be read.
     """
-    all_online = all(node.online for node in snapshot.nodes.values())
-    if (
-        all_online
-        or not source.is_persistent
-        or not _may_exist(settings, source.platform.name)
-    ):
+    if not source.is_persistent or not _may_exist(settings, source.platform.name):
         return snapshot
     with _database(settings, source.platform.name, Access.READ) as store:
         owner = store.load(OWNER_KEY) or {}
         if owner.get("name") != source.platform.name:
             return snapshot
-        return fill_known_nodes(snapshot, store)
+        return with_drained_nodes(fill_known_nodes(snapshot, store), store)
 
 
 def with_occupied_resources(

@@ -30,13 +30,20 @@ DIFFERENT = 1
     metavar="NUMBER",
     help="Only the newest NUMBER cycles (default: all with inputs).",
 )
+@click.option(
+    "--all",
+    "show_all",
+    is_flag=True,
+    help="List the same decisions too (in JSON: always).",
+)
 @config_option
 @format_option
-def command(
+def command(  # noqa: PLR0913 - one for each option
     *,
     platform: str,
     run: str | None,
     last: int | None,
+    show_all: bool,
     config: Path | None,
     output_format: str,
 ) -> int:
@@ -46,7 +53,8 @@ def command(
     state from earlier cycles, and the decision. replay repeats the decision from the
     same inputs, and it must be the same, byte for byte. A difference means that another
     version of OpenDRS, or another search of the policy optimize (compiled or plain),
-    made the recorded decision. Neither the platform nor the database is changed.
+    made the recorded decision. Only decisions that differ are listed. Neither the
+    platform nor the database is changed.
 
     \b
       opendrs replay lab
@@ -67,11 +75,11 @@ def command(
     if output_format == JSON:
         print_json([_document(each) for each in replayed])
     else:
-        _print(replayed)
+        _print(replayed, show_all=show_all)
     return 0 if all(each.is_same for each in replayed) else DIFFERENT
 
 
-def _print(replayed: Sequence[ReplayedDecision]) -> None:
+def _print(replayed: Sequence[ReplayedDecision], *, show_all: bool) -> None:
     screen = console()
     different = sum(not each.is_same for each in replayed)
     count = format_count(len(replayed), "decision")
@@ -80,12 +88,13 @@ def _print(replayed: Sequence[ReplayedDecision]) -> None:
         if replayed
         else "replay: no recorded cycle"
     )
-    if not replayed:
+    listed = [each for each in replayed if show_all or not each.is_same]
+    if not listed:
         return
     table = create_table(
         "cycle", "policy", "reason", "steps", "result", right=["steps"]
     )
-    for each in replayed:
+    for each in listed:
         add_row(
             table,
             each.run,

@@ -17,12 +17,13 @@ from opendrs.cli.backtest_run import load_policies, row_progress
 from opendrs.cli.console import TerminalConsole, console, print_json
 from opendrs.cli.options import (
     JSON,
-    QuantityRange,
     config_option,
+    every_option,
     format_option,
-    reject_nan,
+    since_option,
 )
 from opendrs.cli.platform_store import open_to_read
+from opendrs.cli.report_details import ReportDetails, read_details
 from opendrs.cli.report_text import (
     ActivityReport,
     print_report,
@@ -33,34 +34,27 @@ from opendrs.cli.sources import load_settings
 from opendrs.config.settings import Settings
 from opendrs.controller import SystemClock
 from opendrs.controller.events import LogEventCode
-from opendrs.model import MAX_DURATION, TIME
+from opendrs.simulation.atomic_output import AtomicFiles, check_outputs
 from opendrs.simulation.backtest import BacktestSettings, LoadRecord, run_backtest
+from opendrs.store import DatabasePlanStore, DatabaseStore, History
 
 if TYPE_CHECKING:
     from opendrs.monitoring.notification_senders import Sender
 
 DAY = 86_400.0
+PAGE_SUFFIXES = (".html", ".htm")
 TEXT_WIDTH = 100  # columns of the text that is sent
 
 
 @click.command(name="report")
 @click.argument("platform", metavar="PLATFORM")
-@click.option(
-    "--since",
-    type=QuantityRange(TIME, 0, MAX_DURATION, exclusive_minimum=True),
-    callback=reject_nan,
+@since_option(
+    "How far back from the newest snapshot the report begins (default: '7 d').",
     default=7 * DAY,
-    metavar="DURATION",
-    help="How far back from the newest snapshot the report begins (default: '7 d').",
 )
-@click.option(
-    "--every",
-    type=QuantityRange(TIME, 0, MAX_DURATION),
-    callback=reject_nan,
-    default=0.0,
-    metavar="DURATION",
-    help="Simulate decisions at least this far apart, such as '1 h', to save time "
-    "(default: in each recorded cycle).",
+@every_option(
+    "Simulate decisions at least this far apart, such as '1 h', to save time "
+    "(default: in each recorded cycle)."
 )
 @click.option(
     "--policy", metavar="NAME", help="The policy (default: the configured policy)."
@@ -71,6 +65,13 @@ TEXT_WIDTH = 100  # columns of the text that is sent
     help="Also send the report by each table [[notifications]] whose events include "
     '"report".',
 )
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also write the report to FILE, a web page that opens without network, with "
+    "plots, the moves, what was not done and why, and the energy.",
+)
 @config_option
 @format_option
 def command(  # noqa: PLR0913 - one for each option
@@ -80,6 +81,7 @@ def command(  # noqa: PLR0913 - one for each option
     every: float,
     policy: str | None,
     send: bool,
+    html: Path | None,
     config: Path | None,
     output_format: str,
 ) -> None:
@@ -95,18 +97,21 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs report lab
       opendrs report lab --since '30 d' --every '1 h'
       opendrs report lab --policy optimize
+      opendrs report lab --since '30 d' --html report.html
       opendrs report lab --send                  for a weekly timer
 
     Exit status: 0 done; 2 invalid input; 3 the database failed, or the report was not
     sent.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
+    check_outputs([(html, PAGE_SUFFIXES)] if html else [], [])
     name = policy or settings.policy
     load_policies((name,), settings, {name: {}})  # before the record is read
     senders = _senders(settings) if send else []
     record = load_record(platform, settings, since)
     with open_to_read(platform, settings) as store:
         activity = read_activity(store, record.times[0])
+        details = None if html is None else _details(store, record)
     with row_progress() as progress:
         rows = tuple(
             run_backtest(
@@ -119,12 +124,29 @@ def command(  # noqa: PLR0913 - one for each option
         ),
         activity=activity,
     )
+    if html is not None and details is not None:
+        _write_page(html, report, details)
     if output_format == JSON:
         print_json(report.document)
     else:
         print_report(console(), report)
     if senders:
         _send(senders, report)
+
+
+def _details(store: DatabaseStore, record: LoadRecord) -> ReportDetails:
+    plans = DatabasePlanStore(store).plans()
+    return read_details(History(store), plans, record.times[0])
+
+
+def _write_page(path: Path, report: ActivityReport, details: ReportDetails) -> None:
+    """Write *report* with its *details* to the file *path*."""
+    # matplotlib takes a second to import, and is needed only with --html.
+    from opendrs.cli.report_page import report_page  # noqa: PLC0415
+
+    page = report_page(report, details, SystemClock().now())
+    with AtomicFiles() as files:
+        files.new(path).write_text(page, encoding="utf-8")
 
 
 def _backtest_settings(

@@ -8,12 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from opendrs.cli.console import console, printable
 from opendrs.cli.drain_requests import (
-    drain_blocker,
     end_drain,
     preview_drain,
     read_drained_nodes,
     require_drainable,
-    return_blocker,
     start_drain,
 )
 from opendrs.cli.drain_tables import DrainPreview
@@ -27,7 +25,8 @@ from opendrs.cli.platform_store import (
     open_to_read,
     operator_action,
 )
-from opendrs.cli.sources import ClusterSource, observe
+from opendrs.cli.rolling_approvals import DRAIN, RETURN, ApprovalWait
+from opendrs.cli.sources import observe
 from opendrs.config.settings import Settings, default_store_path
 from opendrs.controller.drained_nodes import guest_returns
 from opendrs.controller.rolling import (
@@ -170,11 +169,12 @@ def _drain(task: RollingTask, state: RollingUpdate, lock: int) -> None:
     preview = preview_drain(maintenance.source, task.settings, maintenance.policy, node)
     if run_maintenance(maintenance) is None:
         expected = frozenset(preview.remaining)
+        wait = ApprovalWait(maintenance.source, task.settings, node, DRAIN)
 
         def is_drained(now: Snapshot) -> bool:
             if guests_on(now, {node}) <= expected:
                 return True
-            _require_active(task, drain_blocker)
+            _require_active(wait)
             return False
 
         wait_until(maintenance, node, is_drained)
@@ -183,21 +183,13 @@ def _drain(task: RollingTask, state: RollingUpdate, lock: int) -> None:
         raise RollingStoppedError(f"not empty: {format_list(sorted(left))}")
 
 
-def _require_active(
-    task: RollingTask, blocker: Callable[[ClusterSource, Settings], str]
-) -> None:
-    """Check that the controller acts by itself, also while it is waited for.
-
-    After too many failed steps it does not: the circuit breaker is open.
-
-    Args:
-        task: The task.
-        blocker: Function that returns why the controller does not act.
+def _require_active(wait: ApprovalWait) -> None:
+    """Check that the controller works on the node, or may do so after an approval.
 
     Raises:
-        RollingStoppedError: It does not.
+        RollingStoppedError: It does not, or its plan was not approved.
     """
-    if problem := blocker(task.maintenance.source, task.settings):
+    if problem := wait.problem():
         raise RollingStoppedError(problem)
 
 
@@ -254,8 +246,9 @@ def _return(task: RollingTask, state: RollingUpdate, lock: int) -> None:
             end_drain(maintenance.source, task.settings, drained, bring_back=True)
     result = run_maintenance(maintenance)
     if result is None:
+        wait = ApprovalWait(maintenance.source, task.settings, node, RETURN)
         while not _has_returned(task, node):
-            _require_active(task, return_blocker)
+            _require_active(wait)
             maintenance.source.clock.sleep(POLL_INTERVAL)
         return
     failed = [

@@ -67,10 +67,10 @@ def command(  # noqa: PLR0913 - one parameter for each option
     creates tokens for it.
 
     It logs to standard error, one line for each event. The line of a started step
-    contains the reason from the plan: its loads and its imbalance are those expected
-    after the steps before it, not measured when the step starts. Decisions and
-    violations of strict rules are logged only when they change. --level debug logs the
-    decision of every cycle.
+    repeats the reason from the plan. The loads and the imbalance in it are those that
+    the plan expects after all steps with lower numbers; they are not measured. Steps
+    can start in another order. Decisions and violations of strict rules are logged only
+    when they change. --level debug logs the decision of every cycle.
 
     At startup it warns about key, token, password and database files that other
     users can read or change.
@@ -82,9 +82,9 @@ def command(  # noqa: PLR0913 - one parameter for each option
     On SIGHUP, the controller reads the configuration again between two cycles. If the
     file has an error, or changes [store], [api], [metrics], [[notifications]], [web] or
     the platform, the controller logs the reason and keeps its former configuration.
-    Changes of these tables require a restart, and with [api] those of [controller],
-    too. If standard input is a terminal, SIGHUP means that the terminal was closed, and
-    stops the controller instead.
+    Changes of these tables require a restart. If the file has the section [api],
+    changes of [controller] do, too. If standard input is a terminal, SIGHUP means that
+    the terminal was closed, and stops the controller instead.
 
     Several controllers can use one PostgreSQL database ([store] url). One of them is
     active. If it ends or stops responding, another one takes over.

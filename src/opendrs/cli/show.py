@@ -24,7 +24,7 @@ from opendrs.cli.options import (
     format_option,
     source_argument,
 )
-from opendrs.cli.platform_store import with_powered_off_nodes
+from opendrs.cli.platform_store import with_recorded_nodes
 from opendrs.cli.sources import load_settings, observe, open_source
 from opendrs.config import snapshot_document
 from opendrs.model import Snapshot
@@ -53,7 +53,8 @@ def command(  # noqa: PLR0913 - one for each option
     """Show nodes, guests, loads, rules and violations.
 
     A question mark means that a value is unknown. The capacity of a node that is
-    powered off is the last recorded one. Guests are listed if there are at most 20,
+    powered off is the last recorded one. Nodes that operators drain are in
+    maintenance. Guests are listed if there are at most 20,
     or with --guests. Of more than 20 nodes the ten most loaded are shown, of more
     than 20 rules the number of each kind, and of the violations the first ten.
     --all shows all of them.
@@ -70,7 +71,7 @@ def command(  # noqa: PLR0913 - one for each option
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     opened = open_source(source, settings, at=at)
-    snapshot = with_powered_off_nodes(observe(opened), opened, settings)
+    snapshot = with_recorded_nodes(observe(opened), opened, settings)
     if output_format == JSON:
         problems = rule_problems_document(
             compile_rules(snapshot).contradictions, violations(snapshot)

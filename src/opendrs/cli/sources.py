@@ -20,7 +20,7 @@ from opendrs.config import (
 )
 from opendrs.config.plausibility import find_impossible
 from opendrs.config.settings import NO_SETTINGS, RESERVED_NAME, Settings
-from opendrs.config.settings_reading import read_settings
+from opendrs.config.settings_reading import read_settings, read_valid_settings
 from opendrs.controller import SystemClock
 from opendrs.controller.history import warn_future_snapshot
 from opendrs.errors import (
@@ -35,6 +35,10 @@ from opendrs.ports import Clock, Platform
 from opendrs.simulation import SimulatedClock, SimulatedPlatform, demo_cluster
 
 DEFAULT_CONFIG = Path("opendrs.toml")
+_UNRELATED_TABLES = frozenset(
+    {"agent", "api", "limits", "metrics", "notifications", "protection", "rules"}
+)
+"""Tables that neither locate the store of a platform nor determine its mode."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +70,55 @@ def load_settings(config: Path | None) -> Settings:
     Raises:
         ConfigurationError: The file is invalid; with all errors.
     """
-    if config is not None:
-        return read_settings(config, PLATFORMS)
-    if not _exists(DEFAULT_CONFIG):
+    path = _config_path(config)
+    return NO_SETTINGS if path is None else read_settings(path, PLATFORMS)
+
+
+def load_store_settings(config: Path | None, platform: str) -> Settings:
+    """Return the settings for a command that needs only the store of *platform*.
+
+    A controller goes on with its former configuration while the file is invalid. Errors
+    that concern neither the store nor the mode are warnings.
+
+    Args:
+        config: The file; None for `./opendrs.toml`, which is optional.
+        platform: Name of the platform.
+
+    Raises:
+        ConfigurationError: The file is invalid otherwise; with all errors.
+    """
+    path = _config_path(config)
+    if path is None:
         return NO_SETTINGS
+    settings, diagnostics = read_valid_settings(path, PLATFORMS)
+    if not all(_is_unrelated(each.path, platform) for each in diagnostics):
+        raise_diagnostics(display_path(path), diagnostics)
+    for each in diagnostics:
+        warn(f"warning: {display_path(path)}: {each}")
+    return settings
+
+
+def _is_unrelated(path: KeyPath, platform: str) -> bool:
+    """Return True if an error at *path* concerns neither the store nor the mode."""
+    table, *keys = path or ("",)
+    if table == "platform":
+        return bool(keys) and keys[0] != platform
+    if table == "policy":
+        return bool(keys) and keys[0] != "name"
+    return table in _UNRELATED_TABLES
+
+
+def _config_path(config: Path | None) -> Path | None:
+    """Return the configuration file; None if none is given and the default is absent.
+
+    The use of the default is printed.
+    """
+    if config is not None:
+        return config
+    if not _exists(DEFAULT_CONFIG):
+        return None
     warn(f"using ./{DEFAULT_CONFIG}")
-    return read_settings(DEFAULT_CONFIG, PLATFORMS)
+    return DEFAULT_CONFIG
 
 
 def _exists(config: Path) -> bool:

@@ -10,12 +10,12 @@ from pathlib import Path
 import click
 
 from opendrs.cli.breaker import api_breaker_text, breaker_text
-from opendrs.cli.console import console, print_json, printable
+from opendrs.cli.console import console, print_indented, print_json, printable
 from opendrs.cli.formatting import describe_action, format_duration
 from opendrs.cli.options import JSON, config_option, format_option
 from opendrs.cli.platform_store import open_to_read
 from opendrs.cli.schedule_status import EntryStatus, by_next_due, schedule_status
-from opendrs.cli.sources import load_settings
+from opendrs.cli.sources import load_store_settings
 from opendrs.controller import SystemClock
 from opendrs.controller.drained_nodes import drained_nodes
 from opendrs.controller.modes import (
@@ -23,6 +23,7 @@ from opendrs.controller.modes import (
     OPERATOR_ENTRIES,
     EffectiveMode,
     effective_mode,
+    mode_exceptions,
     open_api_breaker,
 )
 from opendrs.controller.policy_schedule import cycle_starts
@@ -55,6 +56,7 @@ class ControllerStatus:
         process: The controller that last held the lease; None if there was none.
         cycle: The last cycle; None if there was none.
         mode: The mode that applies now.
+        exceptions: Plans and steps that the configuration treats unlike the mode.
         breaker: Entry of the circuit breaker in the store; None while it is closed.
         api_breaker: The same for the API circuit breaker.
         drained: Nodes that operators drain.
@@ -69,6 +71,7 @@ class ControllerStatus:
     process: ControllerProcess | None
     cycle: LastCycle | None
     mode: EffectiveMode
+    exceptions: tuple[str, ...]
     breaker: Mapping[str, object] | None
     api_breaker: Mapping[str, object] | None
     drained: tuple[NodeId, ...]
@@ -121,22 +124,20 @@ def command(*, platform: str, config: Path | None, output_format: str) -> int:
     three intervals ago (or earlier, if steps are in progress now); 1 otherwise; 2
     invalid input; 3 the database cannot be read.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
-    settings = load_settings(config)
-    now = SystemClock().now()
+    settings = load_store_settings(config, platform)
+    controller, now = settings.controller, SystemClock().now()
     with open_to_read(platform, settings) as store:
         entries = store.load_all(OPERATOR_ENTRIES)
+        policies = ", ".join(settings.controller_policies)
+        mode = effective_mode(controller, entries, now, policy=policies)
         status = ControllerStatus(
             platform=platform,
             now=now,
             holder=store.lease_holder(),
             process=recorded_process(store),
             cycle=recorded_cycle(store),
-            mode=effective_mode(
-                settings.controller,
-                entries,
-                now,
-                policy=", ".join(settings.controller_policies),
-            ),
+            mode=mode,
+            exceptions=tuple(mode_exceptions(controller, mode)),
             breaker=entries.get(BREAKER_KEY),
             api_breaker=open_api_breaker(entries),
             drained=tuple(each.node for each in drained_nodes(store)),
@@ -175,15 +176,16 @@ def _print(status: ControllerStatus) -> None:
     if status.schedule:
         screen.print("schedule:")
     for entry in by_next_due(status.schedule):
-        screen.print(f"  {printable(entry.line)}")
+        print_indented(screen, printable(entry.line))
     screen.print(f"plans: {len(status.plans) or 'none'}")
     for plan in status.plans:
-        screen.print(f"  {printable(_plan_text(plan))}")
+        print_indented(screen, printable(_plan_text(plan)))
     screen.print(f"unfinished steps: {len(status.open_steps) or 'none'}")
     for record in status.open_steps:
-        screen.print(
-            f"  {printable(record.step)}: {describe_action(record.action)}, since "
-            f"{record.intended_at:%Y-%m-%d %H:%M:%S} UTC"
+        print_indented(
+            screen,
+            f"{printable(record.step)}: {describe_action(record.action)}, since "
+            f"{record.intended_at:%Y-%m-%d %H:%M:%S} UTC",
         )
 
 
@@ -193,6 +195,8 @@ def _print_mode(status: ControllerStatus) -> None:
     screen.print(
         f"mode {mode.mode} ({printable(mode.detail)}): {MODE_TEXTS[mode.mode]}"
     )
+    for exception in status.exceptions:
+        print_indented(screen, exception)
     if status.breaker is not None:
         screen.print(printable(breaker_text(status.platform, status.breaker)))
     if status.api_breaker is not None:

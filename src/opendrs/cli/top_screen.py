@@ -31,7 +31,7 @@ _STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """What the screen shows.
+    """Content of the screen.
 
     Attributes:
         now: The time.

@@ -41,6 +41,9 @@ class ControllerSettings:
         policy_modes: The most that is allowed to each of these policies.
         advise_tags: Steps of guests with one of these tags need an approval.
         advise_guests: Steps of these guests need an approval.
+        automatic_tags: Steps of guests with one of these tags need no approval in
+            mode advise.
+        automatic_guests: Steps of these guests need no approval in mode advise.
         approval_time: Seconds in which a plan can be approved and started.
 
     Raises:
@@ -53,6 +56,8 @@ class ControllerSettings:
     policy_modes: Mapping[str, Mode] = field(default_factory=dict)
     advise_tags: tuple[str, ...] = ()
     advise_guests: tuple[str, ...] = ()
+    automatic_tags: tuple[str, ...] = ()
+    automatic_guests: tuple[str, ...] = ()
     approval_time: Seconds = 3_600.0
 
     def __post_init__(self) -> None:

@@ -90,14 +90,23 @@ def read_settings(path: Path, registry: PlatformRegistry) -> Settings:
     Raises:
         ConfigurationError: The configuration has errors; with all of them.
     """
+    settings, diagnostics = read_valid_settings(path, registry)
+    raise_diagnostics(display_path(path), diagnostics)
+    return settings
+
+
+def read_valid_settings(
+    path: Path, registry: PlatformRegistry
+) -> tuple[Settings, tuple[Diagnostic, ...]]:
+    """Return the valid settings in the configuration file *path*, and all errors.
+
+    Raises:
+        ConfigurationError: The file cannot be parsed, or has another format.
+    """
     source = display_path(path)
     suffix = ".json" if path.suffix == ".json" else ".toml"
     document = parse(read_text(path), source, suffix)
-    settings, diagnostics = settings_and_diagnostics(
-        document, source, path.parent, registry
-    )
-    raise_diagnostics(source, diagnostics)
-    return settings
+    return settings_and_diagnostics(document, source, path.parent, registry)
 
 
 def settings_and_diagnostics(

@@ -6,7 +6,6 @@ so an operator and the controller cannot both decide about a plan.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
@@ -20,12 +19,12 @@ from opendrs.controller.executor import ExecutionReport
 from opendrs.controller.modes import (
     OPERATOR_ENTRIES,
     EffectiveMode,
+    ModeSource,
     effective_mode,
     unattended_steps,
 )
 from opendrs.controller.plan_records import (
     are_same,
-    first_failure,
     interrupted_state,
     joint_steps,
     plan_digest,
@@ -33,24 +32,23 @@ from opendrs.controller.plan_records import (
     plan_record,
     remaining_steps,
 )
+from opendrs.controller.plan_states import PlanStates
 from opendrs.model import (
     Plan,
+    Snapshot,
     Step,
     format_count,
 )
 from opendrs.policies import DecisionReason
 from opendrs.ports import (
     Clock,
-    Outcome,
     PlanApproval,
-    PlanChange,
     PlanRecord,
     PlanState,
     PlanStore,
     Store,
 )
 
-_LEVELS = {PlanState.FAILED: logging.WARNING, PlanState.RUNNING: logging.DEBUG}
 _OPEN = (PlanState.PROPOSED, PlanState.APPROVED)
 _DECLINED = (PlanState.REJECTED, PlanState.CANCELLED)
 _UNDECIDED = frozenset(
@@ -90,6 +88,7 @@ class PlanApprovals:
     ) -> None:
         self._platform = platform
         self._plans = plans
+        self._states = PlanStates(plans, store, clock)
         self._store = store
         self._clock = clock
         self._settings = settings
@@ -110,14 +109,15 @@ class PlanApprovals:
         """Settle the plans of interrupted runs, and let old ones expire."""
         for plan in self._plans.plans([PlanState.RUNNING]):
             state, detail = interrupted_state(plan, self._store.records_of(plan.run))
-            self._change(plan, state, detail)
+            self._states.change(plan, state, detail)
         for plan in self._plans.plans(_OPEN):
-            self._end_late(plan)
+            self._states.end_late(plan)
 
     def next_approved(self) -> ApprovedPlan | None:
         """Return the oldest plan that was approved and may start now, or None."""
+        self._states.log_declined()
         for plan in self._plans.plans([PlanState.APPROVED]):
-            if self._end_late(plan):
+            if self._states.end_late(plan):
                 continue
             if self._mode(plan.policy, plan.reason).mode is Mode.OBSERVE:
                 continue
@@ -126,7 +126,7 @@ class PlanApprovals:
                 plan
             ):
                 detail = "the steps are not those that were approved"
-                self._change(plan, PlanState.FAILED, detail)
+                self._states.change(plan, PlanState.FAILED, detail)
                 continue
             return self._started(plan, approval)
         return None
@@ -134,9 +134,9 @@ class PlanApprovals:
     def may_start(self, decided: RecordedDecision) -> bool:
         """Return False in mode observe, and if an operator has declined the plan."""
         mode = self._decided_mode(decided)
-        if mode is Mode.OBSERVE:
+        if mode.mode is Mode.OBSERVE:
             return False
-        if mode is Mode.AUTOMATIC and self._unattended(decided):
+        if self._unattended(decided, mode):
             return True
         return not self._is_declined(decided.decision.plan.steps)
 
@@ -145,25 +145,29 @@ class PlanApprovals:
         steps = decided.decision.plan.steps
         self._report_mode(decided)
         mode = self._decided_mode(decided)
-        unattended = self._unattended(decided) if mode is Mode.AUTOMATIC else ()
+        unattended = self._unattended(decided, mode)
         waiting = remaining_steps(steps, unattended)
         is_proposed = self._supersede(waiting, decided)
-        if not steps or mode is Mode.OBSERVE:
+        if not steps or mode.mode is Mode.OBSERVE:
             return None
         if waiting and not is_proposed and not self._is_declined(waiting):
             self._propose(decided, waiting)
-        return self._start_unattended(decided, unattended) if unattended else None
+        if not unattended:
+            return None
+        return self._start_unattended(decided, unattended, mode.mode)
 
-    def _unattended(self, decided: RecordedDecision) -> tuple[Step, ...]:
-        """Return the steps of *decided* that need no approval in mode automatic."""
+    def _unattended(
+        self, decided: RecordedDecision, mode: EffectiveMode
+    ) -> tuple[Step, ...]:
+        """Return the steps of *decided* that need no approval in *mode*."""
         steps, snapshot = decided.decision.plan.steps, decided.snapshot
         groups = joint_steps(steps, snapshot)
-        return unattended_steps(steps, groups, snapshot, self._settings)
+        return unattended_steps(steps, groups, snapshot, self._settings, mode)
 
-    def _decided_mode(self, decided: RecordedDecision) -> Mode:
+    def _decided_mode(self, decided: RecordedDecision) -> EffectiveMode:
         """Return the mode that applies now to the plan of *decided*."""
         reason = decided.decision.reason.value
-        return self._mode(decided.policy.name, reason, decided.schedule).mode
+        return self._mode(decided.policy.name, reason, decided.schedule)
 
     def _mode(self, policy: str, reason: str, schedule: str = "") -> EffectiveMode:
         """Return the mode that applies now to a plan."""
@@ -216,6 +220,7 @@ class PlanApprovals:
             steps: The steps of the decision that need an approval.
             decided: The decision.
         """
+        self._supersede_unattended(decided.snapshot)
         if decided.decision.reason in _UNDECIDED and not decided.decision.plan.steps:
             return True
         remains = False
@@ -228,8 +233,32 @@ class PlanApprovals:
                 remains = True
                 continue
             newer = "other steps" if steps else "nothing is to be approved"
-            self._change(plan, PlanState.SUPERSEDED, f"newer decision: {newer}")
+            self._states.change(plan, PlanState.SUPERSEDED, f"newer decision: {newer}")
         return remains
+
+    def _supersede_unattended(self, snapshot: Snapshot) -> None:
+        """Supersede proposed plans with steps that need no approval any more.
+
+        The mode or the configuration has changed, or the circuit breaker was closed.
+        """
+        for plan in self._plans.plans([PlanState.PROPOSED]):
+            modes = [
+                self._mode(plan.policy, plan.reason, schedule)
+                for schedule in self._schedules_of(plan.policy)
+            ]
+            mode = min(modes, key=lambda each: each.mode.level)
+            if unattended_steps(
+                plan.steps, plan.groups, snapshot, self._settings, mode
+            ):
+                detail = f"mode {mode.mode} ({mode.detail}): it needs no approval"
+                self._states.change(plan, PlanState.SUPERSEDED, detail)
+
+    def _schedules_of(self, policy: str) -> Sequence[str]:
+        """Return the entries of the schedule that may have proposed a plan."""
+        entries = [
+            each.name for each in self._schedule.values() if each.policy == policy
+        ]
+        return entries or [""]
 
     def _is_declined(self, steps: Sequence[Step]) -> bool:
         """Return True if an operator has declined the same steps recently.
@@ -261,9 +290,9 @@ class PlanApprovals:
         )
 
     def _start_unattended(
-        self, decided: RecordedDecision, steps: Sequence[Step]
+        self, decided: RecordedDecision, steps: Sequence[Step], mode: Mode
     ) -> ApprovedPlan | None:
-        """Record that the mode approves *steps*, and start them."""
+        """Record that *mode* lets *steps* start without an operator, and start them."""
         record = self._record(decided, steps)
         approval = PlanApproval(
             user=None,
@@ -272,21 +301,34 @@ class PlanApprovals:
             digest=record.digest,
         )
         approved = replace(record, state=PlanState.APPROVED, approval=approval)
-        return self._started(self._add(approved), approval, decided.schedule)
+        return self._started(
+            self._add(approved), approval, least=mode, schedule=decided.schedule
+        )
 
     def _started(
-        self, plan: PlanRecord, approval: PlanApproval, schedule: str = ""
+        self,
+        plan: PlanRecord,
+        approval: PlanApproval,
+        *,
+        least: Mode = Mode.ADVISE,
+        schedule: str = "",
     ) -> ApprovedPlan | None:
         """Return the approved steps of *plan*, which is running then.
 
         The *schedule* restricts only plans that no operator has approved.
 
+        Args:
+            plan: The plan.
+            approval: Its approval.
+            least: The least mode in which its steps may start.
+            schedule: Name of the entry of the schedule, or empty.
+
         Returns:
             None if an operator has cancelled it meanwhile.
         """
-        if not self._change(plan, PlanState.RUNNING):
+        if not self._states.start(plan, approval):
             return None
-        execution = _Execution(self, plan, approval, schedule)
+        execution = _Execution(self, plan, approval, least, schedule)
         steps = tuple(step for step in plan.steps if step.id in approval.steps)
         return ApprovedPlan(
             run=plan.run,
@@ -297,41 +339,8 @@ class PlanApprovals:
             ended=execution.ended,
         )
 
-    def _end_late(self, plan: PlanRecord) -> bool:
-        """End *plan* if it can no longer start; return True if it cannot.
-
-        A plan without the approval of an operator starts in the cycle that decided it.
-        If it has not, the controller was killed, and the decision is not repeated.
-        """
-        if plan.approval is not None and plan.approval.user is None:
-            detail = "the controller ended before the plan started"
-            self._change(plan, PlanState.FAILED, detail)
-            return True
-        if self._clock.now() < plan.expires_at:
-            return False
-        verb = "approved" if plan.state is PlanState.PROPOSED else "started"
-        self._change(plan, PlanState.EXPIRED, f"not {verb} in time")
-        return True
-
-    def _change(self, plan: PlanRecord, state: PlanState, detail: str = "") -> bool:
-        """Change the state of *plan*; return False if an operator was faster."""
-        change = PlanChange(state=state, at=self._clock.now(), detail=detail)
-        is_changed = self._plans.change(plan.id, change)
-        if is_changed:
-            # The detail of a plan that is done is that of the event `plan-executed`.
-            shown = "" if state is PlanState.DONE else detail
-            log_event(
-                LogEventCode.PLAN_STATE_CHANGED,
-                f"plan {plan.id}: {state}" + (f": {shown}" if shown else ""),
-                level=_LEVELS.get(state, logging.INFO),
-                plan=plan.id,
-                run=plan.run,
-                state=state,
-            )
-        return is_changed
-
     def stop_reason(
-        self, plan: PlanRecord, approval: PlanApproval, schedule: str
+        self, plan: PlanRecord, approval: PlanApproval, least: Mode, schedule: str
     ) -> str:
         """Return why no further step of the running *plan* may start, or nothing."""
         now = self._plans.plan(plan.id)
@@ -340,34 +349,20 @@ class PlanApprovals:
         mode = self._mode(plan.policy, plan.reason, schedule)
         if mode.mode is Mode.OBSERVE:
             return f"mode {mode.mode}: {mode.detail}"
-        if mode.mode is Mode.ADVISE and approval.user is None:
+        is_restricted = (
+            mode.mode.level < least.level or mode.source is ModeSource.BREAKER
+        )
+        if is_restricted and approval.user is None:
             return f"mode {mode.mode}, without an approval: {mode.detail}"
         return ""
 
     def settle(
         self, plan: PlanRecord, report: ExecutionReport, stop_reason: str
     ) -> None:
-        """Record how the execution of *plan* ended, unless steps are left open."""
-        if any(record.outcome is None for record in report.records):
-            return
-        log_event(
-            LogEventCode.PLAN_EXECUTED,
-            f"plan {plan.id}: all steps ended: {report.summary}",
-            plan=plan.id,
-            run=plan.run,
-        )
-        if report.all_done:
-            self._change(plan, PlanState.DONE, report.summary)
-            return
+        """Record how the execution of *plan* ended."""
         if not stop_reason and self._cancellation.stop_requested:
             stop_reason = "the controller was stopped"
-        undone = {Outcome.DONE, Outcome.SKIPPED}
-        is_failed = any(record.outcome not in undone for record in report.records)
-        if stop_reason and not is_failed:
-            detail = f"{stop_reason}; {report.summary}"
-            self._change(plan, PlanState.CANCELLED, detail)
-        else:
-            self._change(plan, PlanState.FAILED, first_failure(report.records))
+        self._states.settle(plan, report, stop_reason)
 
 
 class _Execution:
@@ -378,11 +373,13 @@ class _Execution:
         approvals: PlanApprovals,
         plan: PlanRecord,
         approval: PlanApproval,
+        least: Mode,
         schedule: str,
     ) -> None:
         self._approvals = approvals
         self._plan = plan
         self._approval = approval
+        self._least = least
         self._schedule = schedule
         self._stop_reason = ""
 
@@ -390,7 +387,7 @@ class _Execution:
         """Return why no further step may start; once stopped, it stays so."""
         if not self._stop_reason:
             found = self._approvals.stop_reason(
-                self._plan, self._approval, self._schedule
+                self._plan, self._approval, self._least, self._schedule
             )
             self._stop_reason = found
         return self._stop_reason

@@ -28,7 +28,7 @@ class LogEventCode(StrEnum):
     PLAN_PROPOSED = "plan-proposed"
     """A plan waits for the approval of an operator (mode advise)."""
     PLAN_STATE_CHANGED = "plan-state-changed"
-    """A plan has ended. A warning if it failed; at level debug if it is running."""
+    """The state of a plan has changed. A warning if it failed, debug if it runs."""
     MODE_CHANGED = "mode-changed"
     """The mode that applies has changed, for example by a pause."""
     SCHEDULE_CHANGED = "schedule-changed"

@@ -73,6 +73,42 @@ def explain(record: CycleRecord, subject: str | None) -> Explanation | None:
     return None
 
 
+def excluded_nodes(record: CycleRecord, subject: str) -> dict[str, list[str]] | None:
+    """Return the nodes that were no target of a guest in the snapshot of *record*.
+
+    Args:
+        record: A cycle with its inputs.
+        subject: A guest, or a step of its plan that moves one.
+
+    Returns:
+        The nodes by the cause: the rule, the guests or the amount of memory that
+        excludes them, the most frequent cause first. Nodes with the same cause and
+        other amounts have that of the first one. None if *subject* is no guest.
+
+    Raises:
+        StoreError: The record is damaged.
+    """
+    try:
+        document: Mapping[str, Any] = record.document
+        steps = {step["id"]: step["guest"] for step in document["decision"]["steps"]}
+        name = steps.get(subject) or subject
+        if name not in document["snapshot"]["guests"]:
+            return None
+        snapshot = recorded_snapshot_from(document["snapshot"], record.run)
+        limits = recorded_limits(document["settings"])
+        infeasible = _infeasible_nodes(snapshot, limits, GuestId(name))
+    except (ConfigurationError, LookupError, TypeError, ValueError) as error:
+        raise StoreError(
+            f"store: cycle {record.run}: cannot be explained: {error}"
+        ) from error
+    first: dict[str, str] = {}
+    groups: dict[str, list[str]] = {}
+    for node, detail in infeasible.items():
+        groups.setdefault(first.setdefault(_form(detail), detail), []).append(node)
+    ordered = sorted(groups.items(), key=lambda item: -len(item[1]))
+    return dict(ordered)
+
+
 def explain_decision(run: str, decision: Mapping[str, Any]) -> Explanation:
     """Return why *decision* has a plan, or none; its inputs are not needed."""
     steps, reason = decision["steps"], decision["reason"]
@@ -146,12 +182,8 @@ def _explain_unmoved(
     details: tuple[str, ...],
 ) -> Explanation:
     """Return why a guest that the policy did not skip is in no step."""
-    decision = document["decision"]
-    rules = compile_rules(snapshot)
-    checker = FeasibilityChecker(snapshot, rules, limits)
-    names = sorted(rules.together.get(guest, frozenset((guest,))))
-    group = [snapshot.guests[name] for name in names]
-    infeasible = checker.infeasible_nodes(group)
+    decision, rules = document["decision"], compile_rules(snapshot)
+    infeasible = _infeasible_nodes(snapshot, limits, guest)
     others = len(snapshot.nodes) - 1
     feasible = others - len(infeasible)
     counted = (
@@ -177,6 +209,16 @@ def _explain_unmoved(
         f"{guest} could move to {format_count(feasible, 'node')}, but {cause}: {reason}"
     )
     return Explanation(guest, "not-chosen", answer, (*details, *counted))
+
+
+def _infeasible_nodes(
+    snapshot: Snapshot, limits: Limits, guest: GuestId
+) -> dict[NodeId, str]:
+    """Return why each infeasible node is infeasible for the move group of *guest*."""
+    rules = compile_rules(snapshot)
+    names = sorted(rules.together.get(guest, frozenset((guest,))))
+    group = [snapshot.guests[name] for name in names]
+    return FeasibilityChecker(snapshot, rules, limits).infeasible_nodes(group)
 
 
 def _examples(infeasible: Mapping[NodeId, str]) -> list[tuple[NodeId, int]]:

@@ -78,11 +78,13 @@ class OpenMigrations:
         self._store = store
         self._known = {known.key: known for known in load_open_migrations(store)}
         self._running: set[MigrationKey] = set()
+        self._relocations: dict[MigrationKey, Relocation] = {}
 
     def start(self, migrations: Sequence[Migration], snapshot: Snapshot) -> None:
         """Record that *migrations* are about to start.
 
-        Stopped guests use no resources, so that relocations are not recorded.
+        Stopped guests use no resources, so that relocations are not recorded. They
+        count as in progress until `finish`.
 
         Args:
             migrations: The migrations.
@@ -91,6 +93,7 @@ class OpenMigrations:
         Raises:
             StoreError: The store cannot be written.
         """
+        self._count_relocations(migrations)
         migrations = _without_relocations(migrations)
         for migration in migrations:
             guest = replace(
@@ -109,6 +112,8 @@ class OpenMigrations:
         Raises:
             StoreError: The store cannot be written.
         """
+        migrations = tuple(migrations)
+        self._count_relocations(migrations)
         for migration in _without_relocations(migrations):
             unobserved = OpenMigration(migration, _unobserved_guest(migration))
             self._known.setdefault(_migration_key(migration), unobserved)
@@ -124,6 +129,7 @@ class OpenMigrations:
         if isinstance(record.action, PowerOn | PowerOff):
             return
         self._running.discard(_migration_key(record.action))
+        self._relocations.pop(_migration_key(record.action), None)
         if record.outcome is not Outcome.LOST:
             self._known.pop(_migration_key(record.action), None)
         self._save()
@@ -131,6 +137,11 @@ class OpenMigrations:
     def add_to(self, snapshot: Snapshot) -> Snapshot:
         """Return *snapshot* with each possibly running migration on both nodes."""
         self._update(snapshot)
+        for relocation in self._relocations.values():
+            guest = snapshot.guests.get(relocation.guest)
+            is_there = guest is not None and guest.node == relocation.source
+            if is_there and relocation.target in snapshot.nodes:
+                snapshot = snapshot.with_in_flight(relocation)
         open_migrations = [
             m for m in self._known.values() if self._may_be_running(m, snapshot)
         ]
@@ -159,6 +170,11 @@ class OpenMigrations:
         }
         if self._known != before:
             self._save()
+
+    def _count_relocations(self, migrations: Iterable[Migration]) -> None:
+        for each in migrations:
+            if isinstance(each, Relocation):
+                self._relocations[_migration_key(each)] = each
 
     def _update(self, snapshot: Snapshot) -> None:
         """Update the guests of known migrations, and add new migrations."""

@@ -112,7 +112,12 @@ class MaintenanceDecisionSource:
         self._last_actions = actions
 
     def record_approved(self, approved: ApprovedPlan) -> None:
-        """Record that a plan of an earlier cycle is about to be executed."""
+        """Record that a plan of an earlier cycle is about to be executed.
+
+        A further cycle is requested if it drains a node or returns guests.
+        """
+        if approved.policy in (Drain.name, Return.name):
+            self._notify()
         if self._source is not None:
             self._source.record_approved(approved)
 

@@ -6,7 +6,7 @@ write entries that the controller reads in each cycle and before each step.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -16,6 +16,7 @@ from opendrs.config.schedule_settings import ScheduleSettings
 from opendrs.controller.protection import BREAKER_KEY
 from opendrs.controller.scheduling import calendar_of, describe_entry
 from opendrs.model import (
+    Guest,
     PowerOff,
     PowerOn,
     Snapshot,
@@ -143,8 +144,9 @@ def effective_mode(  # noqa: PLR0913 - all that determines the mode
     Raises:
         StoreError: An entry cannot be read.
     """
-    if (blocked := _blocked_mode(entries, now)) is not None:
-        return blocked
+    suspended = _suspended_mode(entries, now)
+    if suspended is not None:
+        return suspended
     effective = platform_mode(settings, entries)
     allowed = settings.policy_modes.get(policy, Mode.AUTOMATIC)
     if allowed.level < effective.mode.level:
@@ -170,8 +172,8 @@ def effective_mode(  # noqa: PLR0913 - all that determines the mode
     return effective
 
 
-def _blocked_mode(entries: Entries, now: datetime) -> EffectiveMode | None:
-    """Return the mode observe if no step may start, whatever else is set."""
+def _suspended_mode(entries: Entries, now: datetime) -> EffectiveMode | None:
+    """Return the mode of a pause or an open API circuit breaker; None without."""
     paused = current_pause(entries, now)
     if paused is not None:
         return EffectiveMode(
@@ -272,20 +274,30 @@ def unattended_steps(
     groups: Collection[Collection[StepId]],
     snapshot: Snapshot,
     settings: ControllerSettings,
+    mode: EffectiveMode,
 ) -> tuple[Step, ...]:
-    """Return the *steps* that need no approval in mode automatic.
+    """Return the *steps* that need no approval in *mode*.
 
-    Omitted are the steps of guests that need an approval, and the steps that depend on
-    an omitted one or must start together with it. What remains is safe: it is the
-    beginning of one of the orders in which the plan may be executed.
+    Omitted are the steps that need an approval by themselves, and the steps that depend
+    on an omitted one or must start together with it. What remains is safe: it is the
+    beginning of one of the orders in which the plan may be executed. In mode advise,
+    all steps need an approval but those of automatic guests; while the circuit breaker
+    is open, these as well.
 
     Args:
         steps: The steps of a plan, in its order.
         groups: Steps that must start together.
-        snapshot: The snapshot that the plan was decided for; for the tags.
+        snapshot: A snapshot, for the tags; a guest that it lacks needs an approval.
         settings: The configuration.
+        mode: The mode that applies to the plan.
     """
-    omitted = {step.id for step in steps if _needs_approval(step, snapshot, settings)}
+    if mode.mode is Mode.OBSERVE or mode.source is ModeSource.BREAKER:
+        return ()
+    omitted = {
+        step.id
+        for step in steps
+        if _needs_approval(step, snapshot, settings, mode.mode)
+    }
     size = -1
     while size != len(omitted):
         size = len(omitted)
@@ -297,14 +309,37 @@ def unattended_steps(
 
 
 def _needs_approval(
-    step: Step, snapshot: Snapshot, settings: ControllerSettings
+    step: Step, snapshot: Snapshot, settings: ControllerSettings, mode: Mode
 ) -> bool:
     if isinstance(step.action, PowerOn | PowerOff):
-        return False
-    guest = snapshot.guests[step.action.guest]
-    return guest.id in settings.advise_guests or bool(
-        guest.tags & frozenset(settings.advise_tags)
+        return mode is not Mode.AUTOMATIC
+    guest = snapshot.guests.get(step.action.guest)
+    if guest is None or _is_listed(guest, settings.advise_guests, settings.advise_tags):
+        return True
+    return mode is not Mode.AUTOMATIC and not _is_listed(
+        guest, settings.automatic_guests, settings.automatic_tags
     )
+
+
+def _is_listed(guest: Guest, guests: Collection[str], tags: Collection[str]) -> bool:
+    return guest.id in guests or not guest.tags.isdisjoint(tags)
+
+
+def mode_exceptions(settings: ControllerSettings, mode: EffectiveMode) -> Iterator[str]:
+    """Yield what *settings* treat unlike other plans and steps in *mode*."""
+    advised = bool(settings.advise_tags or settings.advise_guests)
+    if mode.mode is Mode.AUTOMATIC and advised:
+        yield "steps of guests in advise_tags and advise_guests need an approval"
+    if mode.mode is not Mode.ADVISE or mode.source is ModeSource.BREAKER:
+        return
+    if settings.repair is Mode.AUTOMATIC:
+        yield "repairs of strict rules, drains and returns start without approval"
+    if settings.automatic_tags or settings.automatic_guests:
+        exempt = ", unless in advise_tags or advise_guests" if advised else ""
+        yield (
+            "steps of guests in automatic_tags and automatic_guests start without "
+            f"approval{exempt}"
+        )
 
 
 def with_prerequisites(

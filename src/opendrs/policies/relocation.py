@@ -63,8 +63,14 @@ def plan_relocations(snapshot: Snapshot, guests: Collection[GuestId]) -> Relocat
             for node in snapshot.nodes.values()
             if node.id != guest.node and checker.is_compatible([guest], node)
         ]
+        apart = rules.apart.get(name, NO_GUESTS)
+        occupied = {place[other] for other in apart if other != name}
         if blocker is None and not targets:
             detail = "its rules and hardware allow no other node that is online"
+            blocker = SkippedGuest(SkipReason.NO_FEASIBLE_NODE, detail)
+        targets = [node for node in targets if node not in occupied]
+        if blocker is None and not targets:
+            detail = "strict anti-affinity with guests on all nodes that it could use"
             blocker = SkippedGuest(SkipReason.NO_FEASIBLE_NODE, detail)
         if blocker is not None:
             skipped[name] = blocker
@@ -88,7 +94,7 @@ def _best_target(
     snapshot: Snapshot,
     rules: CompiledRules,
 ) -> NodeId:
-    """Return the target with the fewest conflicts, then the least committed memory."""
+    """Return the target by affinity, then with the least committed memory."""
     committed: Counter[NodeId] = Counter()
     for name, node in place.items():
         limit = snapshot.guests[name].limit
@@ -98,14 +104,13 @@ def _best_target(
         def count(names: Collection[GuestId]) -> int:
             return sum(place[name] == node for name in names if name != guest.id)
 
-        apart = rules.apart.get(guest.id, NO_GUESTS)
         soft_apart = rules.soft_apart.get(guest.id, NO_GUESTS)
         together = rules.together.get(guest.id, NO_GUESTS)
         soft_together = rules.soft_together.get(guest.id, NO_GUESTS)
         capacity = snapshot.nodes[node].capacity
         memory = float("inf") if capacity is None else committed[node] / capacity.memory
         return (
-            count(apart) - count(together),
+            -count(together),
             count(soft_apart) - count(soft_together),
             memory,
             node,

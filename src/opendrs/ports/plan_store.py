@@ -77,7 +77,7 @@ class PlanApproval:
     """Approval of a plan.
 
     Attributes:
-        user: User that approved it; None if the mode automatic did.
+        user: User that approved it; None if it needed none.
         at: Time of the approval.
         steps: The approved steps, with all that they depend on.
         digest: `PlanRecord.digest` of the plan that was approved.
@@ -171,6 +171,16 @@ class PlanStore(Protocol):
         self, states: Collection[PlanState] = tuple(PlanState)
     ) -> tuple[PlanRecord, ...]:
         """Return the plans in one of *states*, the oldest first."""
+
+    def declining_commands(self, after: int) -> Mapping[int, OperatorAction]:
+        """Return the commands that rejected or cancelled plans, the oldest first.
+
+        Args:
+            after: Number of the last command that is left out; 0 for all.
+
+        Returns:
+            The commands by number; the numbers increase.
+        """
 
     def change(self, name: str, change: PlanChange) -> bool:
         """Change the state of the plan *name*, in one transaction with the audit.

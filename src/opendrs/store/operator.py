@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import Row, delete, select
+from sqlalchemy import delete, select
 
-from opendrs.model import decoding, require_type, value_as_text, value_from_text
-from opendrs.ports import ActionOrigin, OperatorAction, PlanRecord
+from opendrs.model import value_as_text
+from opendrs.ports import OperatorAction, PlanRecord
 from opendrs.store.database import DatabaseStore, upsert
-from opendrs.store.plans import end_plans, record_action
-from opendrs.store.tables import ENTRIES, OPERATOR_ACTIONS, time_from_column
+from opendrs.store.plans import action_from_row, end_plans, record_action
+from opendrs.store.tables import ENTRIES, OPERATOR_ACTIONS
 
 OPERATOR_PREFIX = "operator/"  # of the keys that operators set
 
@@ -86,7 +85,7 @@ class OperatorStore:
         if before is not None:
             query = query.where(OPERATOR_ACTIONS.c.id < before)
         return self._reader.read(
-            query.limit(limit), lambda row: (int(row.id), _from_row(row))
+            query.limit(limit), lambda row: (int(row.id), action_from_row(row))
         )
 
     def actions(self, since: datetime | None = None) -> tuple[OperatorAction, ...]:
@@ -94,20 +93,4 @@ class OperatorStore:
         query = select(OPERATOR_ACTIONS).order_by(OPERATOR_ACTIONS.c.id)
         if since is not None:
             query = query.where(OPERATOR_ACTIONS.c.at >= since)
-        return self._reader.read(query, _from_row)
-
-
-def _from_row(row: Row[Any]) -> OperatorAction:
-    with decoding("an action of an operator", row.id):
-        optional = [row.address or "", row.token or ""]
-        require_type(str, [row.user, row.command, row.result, *optional])
-        return OperatorAction(
-            at=time_from_column(row.at),
-            user=row.user,
-            command=row.command,
-            arguments=value_from_text(row.arguments),
-            origin=ActionOrigin(row.origin),
-            address=row.address,
-            token=row.token,
-            result=row.result,
-        )
+        return self._reader.read(query, action_from_row)

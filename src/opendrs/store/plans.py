@@ -23,6 +23,7 @@ from opendrs.model import (
 from opendrs.ports import (
     INITIAL_STATES,
     PLAN_TRANSITIONS,
+    ActionOrigin,
     OperatorAction,
     PlanApproval,
     PlanChange,
@@ -33,6 +34,7 @@ from opendrs.store.database import DatabaseStore
 from opendrs.store.tables import OPERATOR_ACTIONS, PLANS, time_from_column
 
 MAX_ENDED_PLANS = 1000  # plans in a final state that are kept
+_DECLINING = ("reject", "cancel")
 _FINAL_STATES = tuple(state for state in PlanState if state.is_final)
 
 
@@ -97,6 +99,18 @@ class DatabasePlanStore:
         number = func.count().label("number")
         query = select(PLANS.c.state, number).group_by(PLANS.c.state)
         return dict(self._reader.read(query, _state_count))
+
+    def declining_commands(self, after: int) -> Mapping[int, OperatorAction]:
+        """Return the commands that rejected or cancelled plans, the oldest first."""
+        query = (
+            select(OPERATOR_ACTIONS)
+            .where(
+                OPERATOR_ACTIONS.c.id > after,
+                OPERATOR_ACTIONS.c.command.in_(_DECLINING),
+            )
+            .order_by(OPERATOR_ACTIONS.c.id)
+        )
+        return dict(self._store.read(query, lambda row: (row.id, action_from_row(row))))
 
     def change(self, name: str, change: PlanChange) -> bool:
         """Change the state of the plan *name*; return False if that is not allowed."""
@@ -163,6 +177,27 @@ def record_action(connection: Connection, action: OperatorAction) -> None:
         "result": action.result,
     }
     connection.execute(insert(OPERATOR_ACTIONS).values(row))
+
+
+def action_from_row(row: Row[Any]) -> OperatorAction:
+    """Return the action that *row* contains.
+
+    Raises:
+        StoreError: The row is damaged.
+    """
+    with decoding("an action of an operator", row.id):
+        optional = [row.address or "", row.token or ""]
+        require_type(str, [row.user, row.command, row.result, *optional])
+        return OperatorAction(
+            at=time_from_column(row.at),
+            user=row.user,
+            command=row.command,
+            arguments=value_from_text(row.arguments),
+            origin=ActionOrigin(row.origin),
+            address=row.address,
+            token=row.token,
+            result=row.result,
+        )
 
 
 def _state_count(row: Row[Any]) -> tuple[PlanState, int]:

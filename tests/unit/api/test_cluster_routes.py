@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from opendrs.api.recorded_clusters import RecordedClusters
+from opendrs.api.recorded_clusters import LoadHistory, RecordedClusters
 from opendrs.api.schema.history import ClusterSeries, RecordedClusterDocument
 from opendrs.api.schema.subjects import (
     ConsolidationDocument,
@@ -29,7 +29,8 @@ from opendrs.config.controller_settings import Mode
 from opendrs.config.settings_reading import read_settings
 from opendrs.controller.drained_nodes import DrainedNode
 from opendrs.model import AntiAffinity, NodeId, Pin
-from opendrs.store import Access, SqliteStore
+from opendrs.ports import CycleRecord, CycleSummary, HistoryFilter
+from opendrs.store import Access, History, SqliteStore
 from support.advised_controller import LOPSIDED, AdvisedController
 from support.api_client import api_client, api_context
 from support.builders import NOON, guest_ids
@@ -220,6 +221,29 @@ def test_loads_are_incomplete_when_the_time_is_over(
     assert first["at"][0] == second["at"][-1]
 
 
+def test_loads_that_another_request_reads_are_not_waited_for(
+    controller: AdvisedController,
+) -> None:
+    history = History(controller.store)
+    cycles = list(history.cycles(HistoryFilter()))
+    clusters = RecordedClusters()
+    seen: list[LoadHistory] = []
+
+    class ObservedHistory(History):
+        """History that requests the loads again while they are read."""
+
+        def record(self, cycle: CycleSummary) -> CycleRecord | None:
+            seen.append(clusters.loads(history, cycles))
+            return super().record(cycle)
+
+    observed = ObservedHistory(controller.store)
+    whole = clusters.loads(observed, cycles)
+
+    assert [len(each.points) for each in seen] == [0, 1, 2]
+    assert not any(each.complete for each in seen)
+    assert (len(whole.points), whole.complete) == (3, True)
+
+
 def test_node_has_load_guests_rules_and_drain(
     controller: AdvisedController, client: TestClient
 ) -> None:
@@ -293,6 +317,7 @@ def test_explanation_of_the_decision_a_plan_and_a_guest(
     assert decision["subject"] == decision["run"] != plan.run
     assert (planned["run"], planned["code"]) == (plan.run, plan.reason)
     assert (guest["run"], guest["code"]) == (plan.run, "pinned")
+    assert (decision["excluded"], guest["excluded"]) == (None, [])
     response = client.get("/explanations", params={"subject": "zz"})
     assert response.status_code == 404
 

@@ -23,7 +23,7 @@ DESCRIPTION = schemathesis.openapi.from_dict(json.loads(WRITTEN)).exclude(
     path="/api/v1/events"
 )
 # A request of the right form may name a plan that does not exist.
-EXCLUDED = [positive_data_acceptance]
+EXCLUDED: list[Any] = [positive_data_acceptance]
 
 
 @pytest.fixture(scope="module")

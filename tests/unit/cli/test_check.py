@@ -261,6 +261,7 @@ def test_check_skips_rules_without_metrics(opendrs: RunOpendrs) -> None:
         "not evaluated: anti-affinity of g1, g2: nodes a, b, c and 1 more have"
         in output
     )
+    assert output.count("not evaluated") == 1
     assert "cannot be repaired" not in output
     after = document["violations"]["after"]
     assert [each["repairable"] for each in after] == [None]

@@ -5,22 +5,26 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tomli_w
+from sqlalchemy import update
 
-from opendrs.cli import rolling
 from opendrs.cli.platforms import PLATFORMS
+from opendrs.config.controller_settings import Mode
 from opendrs.config.platform_kinds import PlatformKind
 from opendrs.controller import SystemClock
-from opendrs.model import GIB, GuestId, GuestState, Snapshot
+from opendrs.controller.modes import MODE_KEY, ModeChange
+from opendrs.controller.protection import BREAKER_KEY
+from opendrs.model import GIB, GuestId, GuestState, NodeId, Relocation, Snapshot
 from opendrs.ports import PlanApproval, PlanChange, PlanRecord, PlanState
 from opendrs.simulation import SimulatedPlatform, datacenter
 from opendrs.store import DatabasePlanStore, SqliteStore
+from opendrs.store.tables import PLANS
 from support.builders import NOON, cluster
 from support.howto_pages import HowToPage
 from support.simulated_cluster import migration, step
@@ -147,6 +151,8 @@ def test_node_stays_empty_and_is_refilled(lab: Lab) -> None:
 def test_undrain_leaves_guests_where_they_are(lab: Lab) -> None:
     lab.run("drain", "n1", "--yes")
 
+    shown = lab.document("show")["snapshot"]["nodes"]
+    assert (shown["n1"]["state"], shown["n2"]["state"]) == ("maintenance", "online")
     assert lab.run("undrain", "n1").status == 0
     assert lab.on("n1") == ["backup"]
 
@@ -305,17 +311,134 @@ def test_arguments_of_the_hook_are_not_recorded(free_lab: Lab, tmp_path: Path) -
     assert "s3cr3t" not in other.err
 
 
-def test_rolling_stops_if_the_controller_stops_draining(
+class WaitedController:
+    """A controller, of which a script says what it does while a command sleeps.
+
+    Args:
+        path: The store of the platform.
+        actions: Called one after the other, each time that the command sleeps.
+    """
+
+    def __init__(
+        self, path: Path, *actions: Callable[[SqliteStore], object], mode: Mode
+    ) -> None:
+        self._path = path
+        self._actions = list(actions)
+        self._mode = mode
+
+    def run(self, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> CommandResult:
+        """Return the result of the rolling maintenance of n1 beside the controller."""
+        words = ("--for", "updates", "--yes", "--hook", "true", "--nodes", "n1")
+        with SqliteStore(self._path) as store:
+            store.save("platform", {"name": "lab"})
+            change = ModeChange(mode=self._mode, user="ada", at=NOON)
+            store.save(MODE_KEY, change.entry())
+
+            def sleep(clock: SystemClock, seconds: float) -> None:
+                assert self._actions, "the command still waits"
+                self._actions.pop(0)(store)
+                shorter_sleep(clock, seconds)
+
+            shorter_sleep = SystemClock.sleep
+
+            monkeypatch.setattr(SystemClock, "sleep", sleep)
+            return lab.run("drain", *words, "--format", "json")
+
+
+def propose(store: SqliteStore, *, lifetime: float = 3600.0) -> None:
+    """Propose the plan k7w2x, which drains n1."""
+    add_plan(store, "k7w2x", "n1", PlanState.PROPOSED)
+    with store.transaction() as connection:
+        now = SystemClock().now()
+        values = {"created_at": now, "lifetime": lifetime}
+        connection.execute(update(PLANS).values(values))
+
+
+def decline(store: SqliteStore, state: PlanState) -> None:
+    now = SystemClock().now()
+    change = PlanChange(state=state, at=now, detail=f"{state} by ada: a test")
+    assert DatabasePlanStore(store).change("k7w2x", change)
+
+
+def nothing(store: SqliteStore) -> None:
+    """Let the command wait on."""
+    del store
+
+
+def test_rolling_stops_if_the_circuit_breaker_opens(
     free_lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    blockers = chain(["", ""], repeat("the circuit breaker is open"))
-    monkeypatch.setattr(rolling, "drain_blocker", lambda *_: next(blockers))
-    words = ("drain", "--for", "updates", "--yes", "--hook", "true")
+    controller = WaitedController(
+        tmp_path / "record.sqlite",
+        nothing,
+        lambda store: store.save(BREAKER_KEY, {}),
+        mode=Mode.AUTOMATIC,
+    )
 
-    with SqliteStore(tmp_path / "record.sqlite"):  # as a controller
-        stopped = free_lab.document(*words)
+    stopped = json.loads(controller.run(free_lab, monkeypatch).out)
 
-    assert stopped["failure"] == "n1: drain: the circuit breaker is open"
+    assert "the circuit breaker is open" in stopped["failure"]
+
+
+@pytest.mark.parametrize(
+    ("state", "failure"),
+    [
+        (PlanState.REJECTED, "plan k7w2x: rejected: rejected by ada: a test"),
+        (PlanState.EXPIRED, "plan k7w2x: expired: expired by ada: a test"),
+        (None, "plan k7w2x: not approved in time"),
+    ],
+)
+def test_rolling_in_mode_advise_waits_and_stops_if_its_plan_is_not_approved(
+    free_lab: Lab,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    state: PlanState | None,
+    failure: str,
+) -> None:
+    """Without a state, the plan has expired, but the controller does not respond."""
+    lifetime = 0.0 if state is None else 3600.0
+    controller = WaitedController(
+        tmp_path / "record.sqlite",
+        nothing,
+        lambda store: propose(store, lifetime=lifetime),
+        nothing,
+        nothing if state is None else lambda store: decline(store, state),
+        mode=Mode.ADVISE,
+    )
+
+    result = controller.run(free_lab, monkeypatch)
+
+    assert json.loads(result.out)["failure"] == f"n1: drain: {failure}"
+    assert ("opendrs approve lab k7w2x" in result.err) == bool(lifetime)
+    assert result.status == 3
+
+
+def test_rolling_in_mode_advise_continues_after_the_approval(
+    free_lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The controller drains n1; another mode then ends the wait for the return."""
+
+    def empty_node(_: SqliteStore) -> None:
+        for guest in ("a", "b", "backup"):
+            free_lab.platform.start(migration(guest, "n1", "n3"))
+        stopped_guest = Relocation(GuestId("stopped"), NodeId("n1"), NodeId("n3"))
+        free_lab.platform.start(stopped_guest)
+
+    observe_mode = ModeChange(mode=Mode.OBSERVE, user="ada", at=NOON).entry()
+    controller = WaitedController(
+        tmp_path / "record.sqlite",
+        propose,
+        lambda store: decline(store, PlanState.APPROVED),
+        empty_node,
+        *[nothing] * 60,
+        lambda store: store.save(MODE_KEY, observe_mode),
+        mode=Mode.ADVISE,
+    )
+
+    stopped = json.loads(controller.run(free_lab, monkeypatch).out)
+
+    assert stopped["hook_output"] == {"n1": []}
+    assert "return: the controller is in mode observe" in stopped["failure"]
 
 
 def test_rolling_starts_only_if_every_node_can_be_drained(

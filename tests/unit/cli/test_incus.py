@@ -98,6 +98,34 @@ def test_check_online_of_a_sound_cluster_is_ok(
     assert failed_checks(opendrs, write(tmp_path, table), status=0) == {}
 
 
+@pytest.mark.parametrize(
+    ("guest", "detail"),
+    [
+        ("v2", "all guests and nodes exist"),
+        ("v3", 'rules[0].guests: unknown guest "v3"'),
+    ],
+)
+def test_check_online_checks_the_names_of_rules(
+    opendrs: RunOpendrs,
+    table: dict[str, Any],
+    tmp_path: Path,
+    guest: str,
+    detail: str,
+) -> None:
+    path = write(tmp_path, table)
+    rule = {"kind": "affinity", "guests": ["v1", guest], "strict": False}
+    document = {**tomllib.loads(path.read_text()), "rules": [rule]}
+    path.write_text(tomli_w.dumps(document))
+
+    result = opendrs("check", str(path), "--online", "--format", "json")
+
+    assert result.status == (guest == "v3")
+    report = json.loads(result.out)
+    assert "not-checked" not in {each["code"] for each in report["diagnostics"]}
+    (names,) = (each for each in report["online"] if each["subject"] == "names")
+    assert names["detail"] == detail
+
+
 def test_check_online_observes_once(
     opendrs: RunOpendrs, cluster: IncusDouble, table: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -130,7 +130,7 @@ def test_file_without_snapshot_is_rejected(
         (change_nodes(state="offline"), "metrics missing: no node is online"),
         (lambda found: found.update(nodes={}, guests={}), "metrics missing: no node"),
         (set_value("guests", value={}), "no feasible move: no guest may migrate"),
-        (lambda found: found["nodes"].pop("b"), "balanced: imbalance (RMS of "),
+        (lambda found: found["nodes"].pop("b"), "balanced: imbalance (RMS deviation "),
         (
             set_value("nodes", "b", "usage", value={}),
             "metrics missing: node b has no usage",

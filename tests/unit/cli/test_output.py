@@ -102,7 +102,7 @@ def test_plan_of_power_actions_has_no_migrations(
 
     TableOutput(REPAIR).show_decision(replace(apply_result(), decision=power_on))
 
-    assert printed_lines(capsys)[1] == "plan: 1 node powered on, at least 0 ms"
+    assert printed_lines(capsys)[1] == "plan: 1 node powered on"
 
 
 def test_summary_before_confirmation_counts_violations_only(

@@ -232,7 +232,10 @@ def test_many_violations_are_counted(opendrs: RunOpendrs) -> None:
     level = cluster(
         nodes={"a": 0.5, "b": 0.5},
         guests=dict.fromkeys(crowded_cluster, ("a", 0.1)),
-        rules=[AntiAffinity(guests=guest_ids(*crowded_cluster), name="apart")],
+        rules=[
+            AntiAffinity(guests=guest_ids(*crowded_cluster), name="apart"),
+            Pin(guests=guest_ids(*crowded_cluster), name="stay"),
+        ],
     )
     write_snapshot(level, Path("level.json"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import tomli_w
 
 from opendrs.config import write_snapshot
 from opendrs.controller import SystemClock
+from opendrs.controller.protection import BREAKER_KEY
 from opendrs.model import StepId
 from opendrs.ports import PlanChange, PlanRecord, PlanState
 from opendrs.store import Access, DatabasePlanStore, OperatorStore, SqliteStore
@@ -88,6 +90,21 @@ def test_mode_is_observe_until_it_is_set(opendrs: RunOpendrs) -> None:
     assert audit() == [("mode", {"mode": "automatic"})]
 
 
+def test_guests_that_the_mode_does_not_concern_are_shown(opendrs: RunOpendrs) -> None:
+    configured = tomllib.loads(Path("opendrs.toml").read_text())
+    configured["controller"] = {"automatic_tags": ["batch"], "advise_guests": ["db"]}
+    Path("opendrs.toml").write_text(tomli_w.dumps(configured))
+
+    assert "without approval" not in opendrs("mode", "lab", "observe").out
+    assert "automatic_tags" in opendrs("mode", "lab", "advise").out
+    assert "automatic_tags" in opendrs("status", "lab").out
+    assert "need an approval" in opendrs("mode", "lab", "automatic").out
+    assert json_output(opendrs, "mode", "lab")["automatic_tags"] == ["batch"]
+    with SqliteStore(STORE) as store:
+        store.save(BREAKER_KEY, {})
+    assert "automatic_tags" not in opendrs("mode", "lab").out
+
+
 def test_pause_ends_by_resume(opendrs: RunOpendrs) -> None:
     opendrs("mode", "lab", "automatic")
 
@@ -100,6 +117,35 @@ def test_pause_ends_by_resume(opendrs: RunOpendrs) -> None:
     assert "after the pause: mode automatic" in opendrs("mode", "lab").out
     assert json_output(opendrs, "resume", "lab")["mode"] == "automatic"
     assert [command for command, _ in audit()] == ["mode", "pause", "resume"]
+
+
+@pytest.mark.parametrize(
+    ("invalid", "status"),
+    [
+        ({"limits": {"max_parallel_migrations": "many"}}, 0),
+        ({"policy": {"name": "balance", "balance": {"threshold": -1}}}, 0),
+        ({"controller": {"mode": "eager"}}, 2),
+        ({"policy": {"name": "other"}}, 2),
+        ({"stor": {"path": "other.sqlite"}}, 2),
+        ({"store": {"path": str(STORE), "retention": "long"}}, 2),
+    ],
+)
+def test_pause_and_status_need_only_what_concerns_the_store(
+    opendrs: RunOpendrs, invalid: dict[str, dict[str, object]], status: int
+) -> None:
+    configured = tomllib.loads(Path("opendrs.toml").read_text())
+    Path("opendrs.toml").write_text(tomli_w.dumps({**configured, **invalid}))
+    (table,) = invalid
+
+    paused = opendrs("pause", "lab", "--for", "2h", "--because", "an upgrade")
+
+    assert paused.status == status
+    assert f"opendrs.toml: {table}" in paused.err
+    assert STORE.exists() == (status == 0)
+    shown = opendrs("status", "lab")
+    assert f"opendrs.toml: {table}" in shown.err
+    assert ("mode observe (paused" in shown.out) == (status == 0)
+    assert opendrs("resume", "lab").status == status
 
 
 @pytest.mark.parametrize(
@@ -144,6 +190,19 @@ def test_list_has_one_line_per_plan_on_a_terminal_of_80_columns() -> None:
         *("k7w2x", "proposed", "4"),
         *(f"{NOW:%m-%d %H:%M} balance expires {expires:%Y-%m-%d %H:%M:%S}".split()),
     ]
+
+
+def test_wrapped_lines_of_status_stay_indented() -> None:
+    configured = tomllib.loads(Path("opendrs.toml").read_text())
+    configured["controller"] = {"mode": "advise", "automatic_tags": ["batch"]}
+    configured["controller"]["advise_tags"] = ["db"]
+    Path("opendrs.toml").write_text(tomli_w.dumps(configured))
+
+    shown = run_opendrs_in_terminal("status", "lab").lines
+
+    (first,) = (n for n, line in enumerate(shown) if "automatic_tags" in line)
+    assert shown[first].startswith("  steps of guests")
+    assert shown[first + 1].startswith("  ")
 
 
 def test_running_plan_is_cancelled_and_its_running_steps_finish(

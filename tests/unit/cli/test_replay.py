@@ -39,7 +39,8 @@ def test_cycles_of_run_and_apply_are_the_same(
     document = opendrs(*words("replay", "--last", "2", "--format", "json"))
 
     assert (table.status, table.err) == (0, "")
-    assert table.out.startswith("replay: 3 decisions: all the same\n")
+    assert table.out == "replay: 3 decisions: all the same\n"
+    assert opendrs(*words("replay", "--all")).out.count("\tsame\n") == 3
     assert [each["same"] for each in json.loads(document.out)] == [True, True]
 
 

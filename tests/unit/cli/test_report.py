@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -176,3 +177,48 @@ def test_report_that_is_not_delivered_is_a_failure(
 
 def test_unknown_policy_is_an_error(opendrs: RunOpendrs, words: Words) -> None:
     assert opendrs(*words("report", "--policy", "balanced")).status == 2
+
+
+class _References(HTMLParser):
+    """Collect what a page refers to, and its headings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.references: list[str] = []
+        self.tags: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        for name, value in attrs:
+            if name in ("src", "href", "xlink:href") and value is not None:
+                self.references.append(value)
+
+
+def test_page_has_the_report_and_needs_no_network(
+    opendrs: RunOpendrs, words: Words, tmp_path: Path
+) -> None:
+    page = tmp_path / "report.html"
+
+    result = opendrs(*words("report", "--policy", "balance", "--html", str(page)))
+
+    assert (result.status, result.err) == (0, "")
+    text = page.read_text()
+    parser = _References()
+    parser.feed(text)
+    assert {"svg", "table", "h2"} <= parser.tags
+    assert not {"script", "link", "img", "iframe"} & parser.tags
+    # An SVG refers to its own parts only.
+    assert all(each.startswith("#") for each in parser.references)
+    assert "default-src 'none'" in text
+    for title in ("Balance", "Service", "Moves", "Not done", "Predicted", "Energy"):
+        assert title in text
+    assert "<td>failed</td>" in text  # the step that failed
+
+
+def test_page_of_another_suffix_is_rejected(
+    opendrs: RunOpendrs, words: Words, tmp_path: Path
+) -> None:
+    page = tmp_path / "report.txt"
+
+    assert opendrs(*words("report", "--html", str(page))).status == 2
+    assert not page.exists()

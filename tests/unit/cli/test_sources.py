@@ -9,7 +9,7 @@ import pytest
 from opendrs.cli.platform_store import (
     enrich_from_store,
     open_store,
-    with_powered_off_nodes,
+    with_recorded_nodes,
 )
 from opendrs.cli.sources import ClusterSource, observe, open_source, simulated_source
 from opendrs.config import write_snapshot
@@ -166,16 +166,16 @@ def test_powered_off_node_is_read_from_its_store(tmp_path: Path) -> None:
     live, other_platform = open_source("lab", settings), open_source("other", settings)
     away = node("b", None, state=NodeState.OFFLINE, capacity=None)
     powered_off = replace(PAIR, nodes={**PAIR.nodes, away.id: away})
-    without = with_powered_off_nodes(powered_off, live, settings)
+    without = with_recorded_nodes(powered_off, live, settings)
     with open_store(live, settings) as store:
         record_nodes(PAIR, store)
 
     assert without == powered_off
     assert (
-        with_powered_off_nodes(powered_off, live, settings).nodes[away.id].capacity
+        with_recorded_nodes(powered_off, live, settings).nodes[away.id].capacity
         == CAPACITY
     )
-    assert with_powered_off_nodes(powered_off, other_platform, settings) == powered_off
+    assert with_recorded_nodes(powered_off, other_platform, settings) == powered_off
 
 
 def test_real_time_simulation_has_the_system_time() -> None:

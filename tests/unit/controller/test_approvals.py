@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from opendrs.config.controller_settings import ControllerSettings, Mode
 from opendrs.controller import execute
 from opendrs.controller.events import LogEventCode
+from opendrs.controller.modes import MODE_KEY, Entries, ModeChange
 from opendrs.controller.plan_records import plan_id
 from opendrs.controller.protection import BREAKER_KEY
 from opendrs.model import Action, time_as_text
 from opendrs.policies import AutoRebalance
 from opendrs.ports import (
+    OperatorAction,
     Outcome,
     PlanApproval,
     PlanChange,
@@ -30,6 +33,7 @@ from support.builders import NOON
 from support.simulated_cluster import SHORT_LIMITS, migration, step
 
 HOUR = 3600.0
+ADVISE_ENTRY = ModeChange(mode=Mode.ADVISE, user="ada", at=NOON).entry()
 BREAKER_ENTRY = {"opened_at": time_as_text(NOON), "detail": "3 failed steps"}
 
 
@@ -244,6 +248,26 @@ def test_automatic_supersedes_the_proposal_with_the_same_steps(
     assert advised.states() == ["superseded", "done"]
 
 
+@pytest.mark.parametrize(
+    ("settings", "state"),
+    [({}, "superseded"), ({"advise_guests": ("one", "two", "three")}, "proposed")],
+)
+def test_plan_of_mode_advise_is_superseded_in_mode_automatic_while_the_policy_waits(
+    store: SqliteStore, settings: dict[str, Any], state: str
+) -> None:
+    policy = AutoRebalance(hold=2, limits=SHORT_LIMITS)
+    advised = AdvisedController(store, policy=policy, mode=Mode.ADVISE, **settings)
+    advised.cycle()
+    advised.cycle()
+    assert advised.states() == ["proposed"]
+    advised.set_mode(Mode.AUTOMATIC)
+
+    assert advised.cycle() == 0  # the hold begins again
+
+    assert advised.states() == [state]
+    assert ("mode automatic" in advised.last().detail) == (state == "superseded")
+
+
 def test_steps_that_wait_for_approval_are_proposed_beside_those_that_start(
     store: SqliteStore,
 ) -> None:
@@ -261,6 +285,62 @@ def test_steps_that_wait_for_approval_are_proposed_beside_those_that_start(
     advised.approve(proposed)
     assert advised.cycle() == 1
     assert advised.simulation.node_of("one") == "b"
+
+
+def test_guest_that_needs_no_approval_is_migrated_in_mode_advise(
+    store: SqliteStore,
+) -> None:
+    advised = AdvisedController(store, mode=Mode.ADVISE, automatic_guests=("one",))
+
+    assert advised.cycle() == 1
+
+    assert advised.simulation.node_of("one") == "b"
+    assert sorted(advised.states()) == ["done", "proposed"]
+    (proposed,) = advised.plans.plans([PlanState.PROPOSED])
+    advised.approve(proposed)
+    assert advised.cycle() == len(proposed.steps)
+
+
+@pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.ADVISE])
+def test_open_breaker_and_observe_stop_guests_that_need_no_approval(
+    store: SqliteStore, mode: Mode
+) -> None:
+    advised = AdvisedController(store, mode=mode, automatic_guests=("one",))
+    if mode is Mode.ADVISE:
+        store.save(BREAKER_KEY, BREAKER_ENTRY)
+
+    assert advised.cycle() == 0
+
+
+@pytest.mark.parametrize(
+    ("configured", "change", "started"),
+    [
+        (Mode.ADVISE, {BREAKER_KEY: BREAKER_ENTRY}, 1),
+        (Mode.ADVISE, {}, 2),
+        (Mode.AUTOMATIC, {MODE_KEY: ADVISE_ENTRY}, 1),
+    ],
+)
+def test_change_of_the_mode_stops_unattended_steps_of_a_running_plan(
+    store: SqliteStore,
+    monkeypatch: pytest.MonkeyPatch,
+    configured: Mode,
+    change: Entries,
+    started: int,
+) -> None:
+    advised = AdvisedController(
+        store, mode=configured, automatic_guests=("one", "two", "three")
+    )
+    platform = advised.simulation.simulated_platform
+    start = platform.start
+
+    def start_and_change(action: Action) -> TaskId:
+        for key, entry in change.items():
+            store.save(key, dict(entry))
+        return start(action)
+
+    monkeypatch.setattr(platform, "start", start_and_change)
+
+    assert advised.cycle() == started
 
 
 def test_declined_steps_are_not_proposed_again_beside_those_that_start(
@@ -296,6 +376,82 @@ def test_automatic_plan_of_a_killed_controller_is_not_started_later(
     assert advised.approvals.next_approved() is None
     assert advised.states() == ["failed"]
     assert advised.cycle() == 2
+
+
+def plan_changes(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return the logged messages about changes of plans, and forget them."""
+    found = [
+        record.getMessage()
+        for record in caplog.records
+        if getattr(record, "event", "") == LogEventCode.PLAN_STATE_CHANGED
+    ]
+    caplog.clear()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "expected"),
+    [
+        ("reject", {"because": "a test"}, "rejected by ada: a test"),
+        ("cancel", {}, "cancelled by ada"),
+    ],
+)
+def test_plan_that_an_operator_declines_is_logged_once_also_after_a_restart(
+    store: SqliteStore,
+    caplog: pytest.LogCaptureFixture,
+    command: str,
+    arguments: dict[str, object],
+    expected: str,
+) -> None:
+    caplog.set_level("INFO")
+    advised = AdvisedController(store, mode=Mode.ADVISE)
+    advised.cycle()
+    plan = advised.last()
+    now = advised.simulation.clock.now()
+    state = PlanState.REJECTED
+    if command == "cancel":
+        advised.approve(plan)
+        state = PlanState.CANCELLED
+    action = OperatorAction(
+        at=now, user="ada", command=command, arguments={"plan": plan.id, **arguments}
+    )
+    advised.restart()
+    assert plan_changes(caplog) == []
+    advised.plans.change(plan.id, PlanChange(state=state, at=now, action=action))
+
+    advised.cycle()
+    assert plan_changes(caplog) == [f"plan {plan.id}: {expected}"]
+    advised.cycle()
+    advised.restart()
+    advised.cycle()
+    assert plan_changes(caplog) == []
+
+
+def test_approval_is_logged_when_the_execution_begins(
+    store: SqliteStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    advised = AdvisedController(store, mode=Mode.ADVISE)
+    advised.cycle()
+    plan = advised.last()
+    advised.approve(plan, plan.steps[0].id)
+
+    advised.cycle()
+
+    approved, done, *_ = plan_changes(caplog)
+    assert approved == f"plan {plan.id}: approved by ada: 1 of 2 steps"
+    assert "done" in done
+
+
+def test_unattended_plan_is_not_logged_as_approved(
+    store: SqliteStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    advised = AdvisedController(store, mode=Mode.AUTOMATIC)
+    advised.cycle()
+
+    (done,) = plan_changes(caplog)
+    assert "done" in done
 
 
 def test_mode_of_a_new_configuration_is_logged(

@@ -23,12 +23,15 @@ from opendrs.model import (
     Node,
     NodeId,
     NodeState,
+    Relocation,
     Snapshot,
+    StepId,
     Usage,
 )
 from opendrs.policies import Balance
+from opendrs.ports import Outcome, StepRecord
 from opendrs.store import MemoryStore
-from support.builders import guest
+from support.builders import NOON, guest
 from support.simulated_cluster import SHORT_LIMITS, SimulatedCluster, migration
 from support.unreachable_nodes import (
     LONG_STEP,
@@ -229,3 +232,25 @@ def test_saved_migrations_are_loaded() -> None:
     assert found.guest.kind is GuestKind.CONTAINER
     assert found.guest.limit == tagged.limit
     assert found.guest.usage == tagged.usage
+
+
+def test_relocation_counts_as_in_progress_until_its_end() -> None:
+    stopped = replace(four_nodes().guests[VM1], state=GuestState.STOPPED)
+    snapshot = replace(four_nodes(), guests={VM1: stopped})
+    relocation = Relocation(VM1, stopped.node, B)
+    store = MemoryStore()
+    running = OpenMigrations(store)
+
+    running.start([relocation], snapshot)
+
+    assert running.add_to(snapshot).guests[VM1].migrating_to == B
+    record = StepRecord(
+        run="run",
+        step=StepId("1"),
+        action=relocation,
+        intended_at=NOON,
+        ended_at=NOON,
+        outcome=Outcome.DONE,
+    )
+    running.finish(record)
+    assert running.add_to(snapshot) == snapshot

@@ -14,6 +14,7 @@ from opendrs.controller.modes import (
     API_BREAKER_KEY,
     MODE_KEY,
     PAUSE_KEY,
+    EffectiveMode,
     Entries,
     ModeChange,
     ModeSource,
@@ -129,6 +130,12 @@ TAGGED = guest("db", "a", 0.1, tags=frozenset({"prod"}))
 SNAPSHOT = replace(PLAIN, guests={**PLAIN.guests, TAGGED.id: TAGGED})
 
 
+CONFIGURED = {
+    mode: EffectiveMode(mode=mode, source=ModeSource.CONFIGURATION, detail="")
+    for mode in Mode
+}
+
+
 def ids(*names: str) -> tuple[StepId, ...]:
     return tuple(StepId(name) for name in names)
 
@@ -149,10 +156,56 @@ def test_steps_of_chosen_guests_need_approval(
     expected: tuple[str, ...],
 ) -> None:
     unattended = unattended_steps(
-        PLAN, groups, SNAPSHOT, ControllerSettings(**settings)
+        PLAN, groups, SNAPSHOT, ControllerSettings(**settings), CONFIGURED[AUTOMATIC]
     )
 
     assert tuple(each.id for each in unattended) == expected
+
+
+BATCH: dict[str, Any] = {"automatic_guests": ("cache", "web", "mail")}
+
+
+@pytest.mark.parametrize(
+    ("settings", "groups", "expected"),
+    [
+        ({}, (), ()),
+        (BATCH, (), ("3", "4")),  # 2 depends on 1
+        (BATCH | {"automatic_tags": ("prod",)}, (), ("1", "2", "3", "4")),
+        (BATCH | {"advise_guests": ("mail",)}, (), ("3",)),
+        (
+            BATCH | {"automatic_tags": ("prod",), "advise_tags": ("prod",)},
+            (),
+            ("3", "4"),
+        ),
+        (BATCH, (ids("1", "4"),), ("3",)),
+    ],
+)
+def test_steps_of_automatic_guests_need_no_approval_in_mode_advise(
+    settings: dict[str, Any],
+    groups: tuple[tuple[StepId, ...], ...],
+    expected: tuple[str, ...],
+) -> None:
+    """Step 5 powers a node off, which no guest allows."""
+    unattended = unattended_steps(
+        PLAN, groups, SNAPSHOT, ControllerSettings(**settings), CONFIGURED[ADVISE]
+    )
+
+    assert tuple(each.id for each in unattended) == expected
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [
+        CONFIGURED[OBSERVE],
+        EffectiveMode(mode=ADVISE, source=ModeSource.BREAKER, detail=""),
+    ],
+)
+def test_no_step_of_automatic_guests_starts_in_mode_observe_or_with_open_breaker(
+    mode: EffectiveMode,
+) -> None:
+    settings = ControllerSettings(**BATCH)
+
+    assert unattended_steps(PLAN, (), SNAPSHOT, settings, mode) == ()
 
 
 @pytest.mark.parametrize(

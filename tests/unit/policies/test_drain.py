@@ -145,6 +145,22 @@ def test_stopped_guest_is_relocated_by_committed_memory() -> None:
     assert all(check([move], snapshot, LIMITS) is None for move in moves)
 
 
+def test_stopped_guest_is_not_relocated_next_to_one_of_strict_anti_affinity() -> None:
+    snapshot = cluster(
+        nodes={"n1": 0.0, "n2": 0.0, "n3": 0.0},
+        guests={"a": ("n1", 0.1), "b": ("n2", 0.1), "c": ("n3", 0.1)},
+        rules=[AntiAffinity(guests=guest_ids("a", "b", "c"))],
+    )
+    snapshot = drained(with_guest(snapshot, "a", state=GuestState.STOPPED), "n1")
+
+    decision = decide(snapshot)
+
+    assert decision.plan.steps == ()
+    assert decision.skipped[GuestId("a")].reason is SkipReason.NO_FEASIBLE_NODE
+    softly = AntiAffinity(guests=guest_ids("a", "b", "c"), strict=False)
+    assert len(decide(replace(snapshot, rules=(softly,))).plan.steps) == 1
+
+
 def test_stopped_guest_alone_is_relocated_where_it_could_start() -> None:
     rule = NodeAffinity(guests=guest_ids("a"), nodes={N1: 0, N3: 0})
     snapshot = cluster(nodes={"n1": 0, "n2": 0, "n3": 0.5}, guests={}, rules=[rule])

@@ -15,7 +15,7 @@ from opendrs.api.routes.cluster import Run, cycle_header, require_cycle
 from opendrs.api.schema.common import MAX_NAME, ApiProblem
 from opendrs.api.schema.subjects import RunExplanation, SettingList
 from opendrs.config import display_path
-from opendrs.controller.explanation import explain_decision
+from opendrs.controller.explanation import excluded_nodes, explain_decision
 from opendrs.controller.views.remedies import remedy
 from opendrs.controller.views.setting_list import setting_documents
 from opendrs.controller.views.subjects import explanation_document
@@ -54,7 +54,8 @@ def _add_explanations(router: APIRouter, context: ApiContext) -> None:
         """Explain why the last cycle, or another one, decided as it did.
 
         For a guest: why it is moved or stays, which rules bind it, how many nodes are
-        feasible, and what would have to change.
+        feasible, and what would have to change. For a guest and a step: the nodes that
+        were no target, by the rule, guest or memory that excludes them.
         """
         del principal
         plan = None if subject is None else context.stores.plans.plan(subject)
@@ -67,7 +68,14 @@ def _add_explanations(router: APIRouter, context: ApiContext) -> None:
         if explanation is None:
             detail = f"{subject}: no such guest, node, plan or step"
             raise ProblemError(ApiProblem.NOT_FOUND, detail)
-        return {**cycle_header(found), **explanation}
+        excluded = excluded_nodes(found.cycle, subject)
+        return {
+            **cycle_header(found),
+            **explanation,
+            "excluded": None
+            if excluded is None
+            else [{"detail": cause, "nodes": each} for cause, each in excluded.items()],
+        }
 
 
 def _decision(context: ApiContext, run: str | None) -> dict[str, Any]:
@@ -85,6 +93,7 @@ def _decision(context: ApiContext, run: str | None) -> dict[str, Any]:
         "decided_at": time_as_text(cycle.decided_at),
         **asdict(explanation),
         "change": remedy(explanation.code),
+        "excluded": None,
     }
 
 

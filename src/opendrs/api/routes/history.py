@@ -33,7 +33,7 @@ from opendrs.ports import CycleSummary, HistoryFilter, StepRecord
 
 MAX_ENTRIES = 500  # of a list in one response
 MAX_MOVES = 100  # the loads of each are read
-MAX_POINTS = 500  # of a series in one response
+MAX_POINTS = 240  # of a series in one response; as many of 20,000 guests are kept
 DAY = timedelta(days=1)
 DROPPED = "dropped"
 

@@ -120,11 +120,24 @@ class ReasonList(Document):
     reasons: list[ReasonDocument]
 
 
+class ExcludedNodes(Document):
+    """Nodes that were no target of a guest, for one cause."""
+
+    detail: Annotated[
+        str, Field(description="The rule, guests or memory that excludes them.")
+    ]
+    nodes: list[str]
+
+
 class RunExplanation(ExplanationDocument):
     """Explanation with its cycle."""
 
     run: str
     decided_at: datetime
+    excluded: Annotated[
+        list[ExcludedNodes] | None,
+        Field(description="Of a guest or a step that moves one; else null."),
+    ]
 
 
 class SleepingNode(Document):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,7 @@ ROUNDING = 1e-9  # differences below this are rounding
 IMBALANCE = "imbalance (RMS deviation from the balanced load)"
 """Label of `ClusterMetrics.imbalance`; other policies use the CV of the mean load."""
 EQUAL_WEIGHTS = (1.0, 1.0)
+_VARIATIONS = "imbalance", "cpu_imbalance", "memory_imbalance"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +84,7 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
 ) -> ClusterMetrics:
     """Return the metrics of *snapshot*.
 
-    Nodes that are drained count for no load, imbalance or number of nodes.
+    Nodes that are drained do not count.
 
     Args:
         snapshot: Cluster; every online node must have metrics.
@@ -91,18 +92,16 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
         limits: Limits of the operator.
         thresholds: Loads above which demand counts as unmet.
         weights: Weights of the balance of CPU and of memory load.
-        fill: Fraction of its memory to which each node may be filled, as a reserve for
-            the guests of failed nodes.
+        fill: Fraction of its memory to which each node may be filled.
     """
     loads = node_loads(snapshot, load_model)
     drained = drained_nodes(snapshot)
     kept = {name: load for name, load in loads.items() if name not in drained}
     cpu = [load.cpu for load in kept.values()]
     memory = [load.memory for load in kept.values()]
-    variations = [imbalance(each, ImbalanceMetric.CV) for each in (cpu, memory)]
-    used_nodes = len(
-        {g.node for g in snapshot.guests.values() if g.is_active} & {*kept}
-    )
+    mean = [load.mean for load in kept.values()]
+    cvs = [imbalance(each, ImbalanceMetric.CV) for each in (mean, cpu, memory)]
+    used_nodes = _used_nodes(snapshot, kept)
     violated = count_strict(violations(snapshot))
     overfull = _overfull(snapshot, limits, loads, fill)
     waiting, short = thresholds.cores_above(loads), thresholds.bytes_above(loads) / GIB
@@ -116,9 +115,7 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
         used_nodes=used_nodes,
         thresholds=thresholds,
         figures={
-            "imbalance": imbalance([x.mean for x in kept.values()], ImbalanceMetric.CV),
-            "cpu_imbalance": variations[0],
-            "memory_imbalance": variations[1],
+            **dict(zip(_VARIATIONS, cvs, strict=True)),
             "highest_cpu": max(cpu, default=0.0),
             "highest_memory": max(memory, default=0.0),
             "broken_rules": float(violated.rules),
@@ -128,6 +125,12 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
             "used_nodes": float(used_nodes),
         },
     )
+
+
+def _used_nodes(snapshot: Snapshot, nodes: Collection[NodeId]) -> int:
+    """Return the number of *nodes* with guests."""
+    used = {guest.node for guest in snapshot.guests.values() if guest.is_active}
+    return len(used & set(nodes))
 
 
 def _deviation(loads: Sequence[NodeLoad], weights: tuple[float, float]) -> float:
