@@ -107,7 +107,7 @@ def _approve_all_but_the_first(dashboard: DashboardPage) -> str:
     number = boxes.count()
     assert number > 2
     page.locator(".step .row-button").nth(1).click()
-    page.locator(".step-details").wait_for()
+    page.locator(".step-details").get_by_text("decision: ").wait_for()
     dashboard.write_screenshot("dashboard-plan")
     guest = page.locator(".step strong").nth(1).inner_text()
     boxes.first.click()

@@ -125,7 +125,8 @@ export interface paths {
          * @description Explain why the last cycle, or another one, decided as it did.
          *
          *     For a guest: why it is moved or stays, which rules bind it, how many nodes are
-         *     feasible, and what would have to change.
+         *     feasible, and what would have to change. For a guest and a step: the nodes that
+         *     were no target, by the rule, guest or memory that excludes them.
          */
         get: operations["explain_subject_api_v1_explanations_get"];
         put?: never;
@@ -1216,6 +1217,19 @@ export interface components {
          */
         ExceptionSeverity: "error" | "warning" | "info";
         /**
+         * ExcludedNodes
+         * @description Nodes that were no target of a guest, for one cause.
+         */
+        ExcludedNodes: {
+            /**
+             * Detail
+             * @description The rule, guests or memory that excludes them.
+             */
+            detail: string;
+            /** Nodes */
+            nodes: string[];
+        };
+        /**
          * ExplanationDocument
          * @description Explanation of a decision, a step, a node or a guest.
          */
@@ -2155,6 +2169,11 @@ export interface components {
             decided_at: string;
             /** Details */
             details: string[];
+            /**
+             * Excluded
+             * @description Of a guest or a step that moves one; else null.
+             */
+            excluded: components["schemas"]["ExcludedNodes"][] | null;
             /** Run */
             run: string;
             /** Subject */

@@ -26,6 +26,8 @@ export type Plan = Schemas["PlanDocument"];
 export type Step = Schemas["PlanStepDocument"];
 
 export type Explanation = Schemas["ExplanationDocument"];
+/** Explanation of a step, guest or decision in a cycle. */
+export type RunExplanation = Schemas["RunExplanation"];
 export type ReasonList = Schemas["ReasonList"];
 export type RuleDocument = Schemas["RuleDocument"];
 export type RuleList = Schemas["RuleList"];

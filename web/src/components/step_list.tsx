@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { get, query } from "../api/client";
-import type { Explanation, Plan, Progress, Step } from "../api/types";
+import type { Plan, Progress, RunExplanation, Step } from "../api/types";
 import { bytes, duration, percent, UNKNOWN, words } from "../format";
 import { useDocument } from "../live/loader";
 import { detailText } from "../metrics";
@@ -140,15 +140,31 @@ function StepDetails(props: { step: Step; plan: StepListProps["plan"]; progress:
 function Explained(props: { run: string; subject: string }): JSX.Element | null {
   const { run, subject } = props;
   const address = `/explanations${query({ run, subject })}`;
-  const found = useDocument<Explanation>(address, (abort) => get(address, abort));
+  const found = useDocument<RunExplanation>(address, (abort) => get(address, abort));
   if (found.error !== null) return <p class="muted">{found.error}</p>;
   if (found.value === null) return null;
+  const { details, excluded } = found.value;
   return (
-    <ul class="excluded">
-      {found.value.details.map((line, index) => (
-        <li key={index}>{detailText(line)}</li>
-      ))}
-    </ul>
+    <>
+      <ul>
+        {details.map((line, index) => (
+          <li key={index}>{detailText(line)}</li>
+        ))}
+      </ul>
+      {excluded.length > 0 ? (
+        <>
+          <h3>Excluded nodes</h3>
+          <ul class="excluded">
+            {excluded.map((each) => (
+              <li key={each.detail}>
+                {each.detail}: {each.nodes.slice(0, SHOWN).join(", ")}
+                {each.nodes.length > SHOWN ? `, and ${each.nodes.length - SHOWN} more` : ""}
+              </li>
+            ))}
+          </ul>
+        </>
+      ) : null}
+    </>
   );
 }
 
