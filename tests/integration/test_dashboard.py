@@ -106,10 +106,12 @@ def _approve_all_but_the_first(dashboard: DashboardPage) -> str:
     boxes.first.wait_for()
     number = boxes.count()
     assert number > 2
-    page.locator(".step .row-button").nth(1).click()
-    page.locator(".step-details").get_by_text("decision: ").wait_for()
+    page.locator(".step .row-button").filter(has_text="vm:114").click()
+    details = page.locator(".step-details")
+    details.get_by_role("heading", name="Excluded nodes").wait_for()
+    details.get_by_text("fast-disks").first.wait_for()
     dashboard.write_screenshot("dashboard-plan")
-    guest = page.locator(".step strong").nth(1).inner_text()
+    guest = page.locator(".step strong").nth(number - 1).inner_text()
     boxes.first.click()
     chosen = page.locator("input[type=checkbox]:checked").count()
     assert 0 < chosen < number

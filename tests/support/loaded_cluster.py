@@ -48,6 +48,12 @@ def create(path: Path, *, seconds: float, nodes: int = 12, guests: int = 6) -> N
     rules = [
         {"kind": "pin", "name": "license", "guests": ["vm:102"]},
         {
+            "kind": "node-affinity",
+            "name": "fast-disks",
+            "guests": ["vm:114"],
+            "nodes": {names[2]: 1, names[4]: 1},
+        },
+        {
             "kind": "anti-affinity",
             "name": "web-apart",
             "guests": ["vm:113", "vm:119", "vm:125"],

@@ -151,7 +151,7 @@ function Explained(props: { run: string; subject: string }): JSX.Element | null 
           <li key={index}>{detailText(line)}</li>
         ))}
       </ul>
-      {excluded.length > 0 ? (
+      {excluded !== null && excluded.length > 0 ? (
         <>
           <h3>Excluded nodes</h3>
           <ul class="excluded">
