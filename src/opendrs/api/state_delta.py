@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-MAX_GUESTS = 1_000  # with changed loads in one message; some 25 kB
+MAX_GUESTS = 500  # with changed loads in one message; some 15 kB
 MIN_CPU_CHANGE = 0.05  # cores; smaller changes are not shown
 MIN_MEMORY_CHANGE = 0.01  # of the memory in use
 _FIXED_NODES = ("id", "group", "cpu_capacity", "memory_capacity")

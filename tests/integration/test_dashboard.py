@@ -1,0 +1,366 @@
+"""The dashboard in a real browser, over a real server, store and controller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.browser import DESKTOP, PHONE, DashboardPage, chromium, dashboard_page
+from support.dashboard_lab import DashboardLab, eventually
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+SCREENS = (
+    "overview",
+    "plans",
+    "reasons",
+    "nodes",
+    "nodes/node03",
+    "guests",
+    "guests/vm:103",
+    "rules",
+    "rules?rule=web-apart",
+    "history",
+    "history?view=moves",
+    "what-if",
+    "consolidation",
+    "control",
+    "settings",
+    "audit",
+    "no-such-screen",
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def lab(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[DashboardLab]:
+    """Return a lab that the tests only read."""
+    assert browser
+    with DashboardLab(tmp_path_factory.mktemp("lab")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def admin(lab: DashboardLab) -> str:
+    return lab.token("admin")
+
+
+@pytest.fixture
+def own_lab(browser: Browser, tmp_path: Path) -> Iterator[DashboardLab]:
+    """Return a lab that the test changes."""
+    assert browser
+    with DashboardLab(tmp_path, seconds=4.0) as started:
+        yield started
+
+
+def test_operator_approves_a_part_and_finds_it_in_the_history(
+    browser: Browser, own_lab: DashboardLab
+) -> None:
+    with dashboard_page(browser, own_lab.address) as dashboard:
+        dashboard.sign_in(own_lab.token("admin"))
+        _see_the_imbalance(dashboard)
+        guest = _approve_all_but_the_first(dashboard)
+        _watch_it_run(dashboard)
+        _find_it_in_the_history(dashboard, guest)
+        _slide_back(dashboard)
+        _replay_with_another_policy(dashboard)
+        _see_the_reason_of_a_guest(dashboard)
+        _ask_what_if(dashboard)
+        _drain_a_node(dashboard)
+        dashboard.show("audit")
+        audit = dashboard.page.get_by_role("table")
+        audit.get_by_text("approve", exact=True).wait_for()
+        audit.get_by_text("drain", exact=True).wait_for()
+
+
+def _see_the_imbalance(dashboard: DashboardPage) -> None:
+    page = dashboard.page
+    page.get_by_role("region", name="Status").get_by_role(
+        "link", name="node03"
+    ).wait_for()
+    page.get_by_role("link", name="Open plan").wait_for()
+    page.locator(".steps button").first.click()
+    dashboard.write_screenshot("dashboard-overview", after=20)
+    page.get_by_role("link", name="Open plan").click()
+    page.get_by_role("heading", name="Plan ").wait_for()
+
+
+def _approve_all_but_the_first(dashboard: DashboardPage) -> str:
+    page = dashboard.page
+    boxes = page.get_by_role("checkbox")
+    boxes.first.wait_for()
+    number = boxes.count()
+    assert number > 2
+    page.locator(".step .row-button").filter(has_text="vm:114").click()
+    details = page.locator(".step-details")
+    details.get_by_role("heading", name="Excluded nodes").wait_for()
+    details.get_by_text("fast-disks").first.wait_for()
+    dashboard.write_screenshot("dashboard-plan")
+    guest = page.locator(".step strong").nth(number - 1).inner_text()
+    boxes.first.click()
+    chosen = page.locator("input[type=checkbox]:checked").count()
+    assert 0 < chosen < number
+    page.get_by_role("button", name=f"Approve {chosen} step").click()
+    page.get_by_role("dialog").get_by_role("button", name="Approve").click()
+    page.get_by_role("dialog").wait_for(state="detached")
+    return guest
+
+
+def _watch_it_run(dashboard: DashboardPage) -> None:
+    page = dashboard.page
+    running = page.locator(".step-outcome").filter(has_text="running")
+    running.filter(has_text="%").first.wait_for()
+    page.locator(".step-details").filter(has_text="transferred").wait_for()
+    page.locator("h1").filter(has_text="done").wait_for()
+    page.locator(".step-outcome").filter(has_text="predicted").first.wait_for()
+
+
+def _find_it_in_the_history(dashboard: DashboardPage, guest: str) -> None:
+    dashboard.show("history?view=moves")
+    dashboard.panel("Moves, the newest first").get_by_role(
+        "link", name=guest
+    ).wait_for()
+
+
+def _slide_back(dashboard: DashboardPage) -> None:
+    page = dashboard.page
+    dashboard.show("history")
+    slider = page.get_by_role("slider", name="Cycle")
+    slider.press("Home")
+    page.get_by_text("improves balance").first.wait_for()
+    page.get_by_text("1 of ").wait_for()
+    steps = dashboard.panel("The decision").get_by_role("button")
+    steps.nth(4).wait_for()  # those of the first plan
+    steps.first.click()
+    steps.first.and_(page.locator("[aria-pressed=true]")).wait_for()
+    dashboard.write_screenshot("dashboard-history")
+
+
+def _replay_with_another_policy(dashboard: DashboardPage) -> None:
+    replay = dashboard.panel("Replay with another policy")
+    replay.get_by_label("Policy").select_option("threshold-rebalance")
+    replay.get_by_role("button", name="Replay").click()
+    replay.get_by_role("heading", name="After the plan").wait_for()
+
+
+def _ask_what_if(dashboard: DashboardPage) -> None:
+    page = dashboard.page
+    dashboard.show("what-if?kind=fail&node=node03")
+    page.get_by_role("button", name="Ask").click()
+    page.get_by_role("heading", name="Guests that change their node").wait_for()
+    dashboard.show("what-if?kind=place")
+    page.get_by_role("button", name="Find a node").click()
+    page.get_by_role("heading", name="Nodes, the best first").wait_for()
+    dashboard.show("what-if?kind=add")
+    page.get_by_role("button", name="Ask").click()
+    page.get_by_text("Every guest keeps its node").wait_for()
+    dashboard.show("what-if?kind=fail&node=no-such-node")
+    page.get_by_role("button", name="Ask").click()
+    page.get_by_role("alert").wait_for()
+
+
+def _see_the_reason_of_a_guest(dashboard: DashboardPage) -> None:
+    dashboard.show("guests/vm:103")
+    explanation = dashboard.panel("Explanation")
+    explanation.get_by_text("mobility none").wait_for()
+    explanation.get_by_text("What would have to change").wait_for()
+    dashboard.show("reasons?code=pinned")
+    dashboard.page.get_by_role("table").get_by_role("link", name="vm:102").wait_for()
+    dashboard.write_screenshot("dashboard-reasons")
+
+
+def _drain_a_node(dashboard: DashboardPage) -> None:
+    page = dashboard.page
+    dashboard.show("nodes/node06")
+    page.get_by_role("link", name="Preview a drain").click()
+    page.get_by_role("button", name="Preview the drain").click()
+    page.get_by_role("heading", name="Targets afterwards").wait_for()
+    dashboard.write_screenshot("dashboard-drain")
+    dashboard.show("nodes/node06")
+    page.get_by_role("button", name="Drain", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Reason").fill("new memory")
+    dialog.get_by_role("button", name="Drain").click()
+    page.get_by_role("button", name="End the drain").wait_for()
+    dashboard.show("control")
+    dashboard.panel("Drained nodes").get_by_text("new memory").wait_for()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_every_screen_is_accessible_and_fits(
+    browser: Browser, lab: DashboardLab, admin: str, size: tuple[int, int], theme: str
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+
+    dark = theme == "dark"
+    with dashboard_page(browser, lab.address, size=size, dark=dark) as dashboard:
+        dashboard.sign_in(admin)
+        found = {}
+        for screen in (*SCREENS, f"plans/{_plan(dashboard)}"):
+            dashboard.show(screen)
+            violations = axe.run(dashboard.page).response["violations"]
+            found[screen] = [
+                (each["id"], [node["target"] for node in each["nodes"]])
+                for each in violations
+            ]
+            if dashboard.overflows():
+                found[screen].append(("wider than the screen", []))
+            if size == PHONE and screen == "overview" and not dark:
+                dashboard.write_screenshot("dashboard-phone")
+            if size == DESKTOP and screen == "overview" and dark:
+                dashboard.write_screenshot("dashboard-dark")
+
+        assert {screen: each for screen, each in found.items() if each} == {}
+
+
+def _plan(dashboard: DashboardPage) -> str:
+    """Return the id of the waiting plan."""
+    link = dashboard.page.get_by_role("link", name="Open plan")
+    return str(link.get_attribute("href")).rpartition("/")[2]
+
+
+def test_sign_in_page_is_accessible(browser: Browser, lab: DashboardLab) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+
+    with dashboard_page(browser, lab.address) as dashboard:
+        dashboard.page.goto(lab.address)
+        dashboard.page.get_by_label("Token").fill("odrs_wrong")
+        dashboard.page.get_by_role("button", name="Sign in").click()
+        dashboard.page.get_by_role("alert").wait_for()
+        violations = axe.run(dashboard.page).response["violations"]
+        dashboard.forget_errors()  # the rejected token
+
+    assert violations == []
+
+
+def test_keyboard_alone_opens_a_plan_and_rejects_it(
+    browser: Browser, own_lab: DashboardLab
+) -> None:
+    with dashboard_page(browser, own_lab.address) as dashboard:
+        page, keyboard = dashboard.page, dashboard.page.keyboard
+        page.goto(own_lab.address)
+        page.get_by_label("Token").wait_for()
+        _tab_to(dashboard, "Token")
+        keyboard.type(own_lab.token("operator"))
+        keyboard.press("Enter")
+        page.get_by_role("link", name="Open plan").wait_for()
+        dashboard.forget_errors()
+        _tab_to(dashboard, "node01, CPU")
+        keyboard.press("ArrowRight")
+        keyboard.press("ArrowRight")
+        eventually(
+            lambda: _focused(dashboard).startswith("node03"), "node03 has the focus"
+        )
+        keyboard.press("Enter")
+        page.get_by_role("heading", name="Node node03").wait_for()
+        page.go_back()
+        page.get_by_role("link", name="Open plan").wait_for()
+        _tab_to(dashboard, "Open plan")
+        keyboard.press("Enter")
+        page.get_by_role("button", name="Reject").wait_for()
+        _tab_to(dashboard, "Reject")
+        keyboard.press("Enter")
+        _tab_to(dashboard, "because")
+        keyboard.type("maintenance tonight")
+        keyboard.press("Enter")
+        page.locator("h1").filter(has_text="rejected").wait_for()
+
+
+def _focused(dashboard: DashboardPage) -> str:
+    """Return the name of the element with the focus."""
+    return str(
+        dashboard.page.evaluate(
+            "(e => e.getAttribute('aria-label') || e.textContent || e.name)"
+            "(document.activeElement)"
+        )
+    )
+
+
+def _tab_to(dashboard: DashboardPage, name: str, most: int = 80) -> None:
+    """Press Tab until the focus is on the element with *name*."""
+    for _ in range(most):
+        dashboard.page.keyboard.press("Tab")
+        focused = dashboard.page.evaluate(
+            "(e => [e.getAttribute('aria-label'), e.textContent, e.name].join(' '))"
+            "(document.activeElement)"
+        )
+        if name.casefold() in str(focused).casefold():
+            return
+    pytest.fail(f"Tab does not lead to {name}")
+
+
+def test_viewer_sees_no_actions(browser: Browser, lab: DashboardLab) -> None:
+    with dashboard_page(browser, lab.address) as dashboard:
+        dashboard.sign_in(lab.token("viewer"))
+        plan = _plan(dashboard)
+        names = []
+        for screen in (f"plans/{plan}", "nodes/node03", "control"):
+            dashboard.show(screen)
+            buttons = dashboard.page.locator("main button")
+            names += [each.strip() for each in buttons.all_inner_texts()]
+
+    actions = ("Approve", "Reject", "Drain", "Set ", "Pause")
+    assert [name for name in names if name.startswith(actions)] == []
+
+
+def test_lost_connection_is_shown_and_ends_without_a_reload(
+    browser: Browser, own_lab: DashboardLab
+) -> None:
+    with dashboard_page(browser, own_lab.address) as dashboard:
+        page = dashboard.page
+        dashboard.sign_in(own_lab.token("viewer"))
+        page.get_by_text("live", exact=True).wait_for()
+        own_lab.kill("serve")
+        page.get_by_text("Connection lost.").wait_for()
+        own_lab.command("mode", "lab", "observe")
+        own_lab.start_server()
+        page.get_by_text("Connection lost.").wait_for(state="detached")
+        page.get_by_role("region", name="Status").get_by_text("observe").wait_for()
+        dashboard.forget_errors()  # the requests that failed
+
+
+def test_dead_controller_is_shown_with_its_age(
+    browser: Browser, own_lab: DashboardLab
+) -> None:
+    with dashboard_page(browser, own_lab.address) as dashboard:
+        page = dashboard.page
+        dashboard.sign_in(own_lab.token("viewer"))
+        own_lab.kill("run")
+        page.get_by_text("The last cycle ended").wait_for()
+        own_lab.start_controller()
+        page.get_by_text("The last cycle ended").wait_for(state="detached")
+
+
+def test_changed_plan_cannot_be_approved(
+    browser: Browser, own_lab: DashboardLab
+) -> None:
+    with dashboard_page(browser, own_lab.address) as dashboard:
+        page = dashboard.page
+        dashboard.sign_in(own_lab.token("operator"))
+        page.get_by_role("link", name="Open plan").click()
+        page.get_by_role("button", name="Approve").click()
+        plan = page.url.rpartition("/")[2]
+        own_lab.command("reject", "lab", plan, "--because", "not now")
+        page.get_by_role("dialog").get_by_role("button", name="Approve").click()
+        page.get_by_role("dialog").get_by_role("alert").wait_for()
+        page.keyboard.press("Escape")
+        eventually(
+            lambda: "rejected" in page.locator("h1").inner_text(), "the new state"
+        )
+        dashboard.forget_errors()  # the response 409 or 412

@@ -1,0 +1,155 @@
+"""A controller and `opendrs serve` as processes, on a cluster whose load changes."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx2
+import tomli_w
+
+from opendrs.controller import SystemClock
+from support import loaded_cluster
+
+PLATFORM = "lab"
+TIMEOUT = 60.0  # seconds, on a busy machine
+_OPENDRS = (sys.executable, "-c", "from opendrs.cli.main import main; main()")
+
+
+def eventually(condition: Callable[[], object], what: str) -> None:
+    """Wait until *condition* is true."""
+    clock = SystemClock()
+    end = clock.monotonic() + TIMEOUT
+    while not condition():
+        assert clock.monotonic() < end, f"not in {TIMEOUT:.0f} s: {what}"
+        clock.sleep(0.1)
+
+
+class DashboardLab:
+    """A cluster, its controller, and the server of its dashboard.
+
+    Args:
+        place: A directory for files.
+        seconds: Duration of a migration.
+        nodes: Number of nodes.
+        guests: Number of guests of each node.
+        settings: Settings of the controller.
+    """
+
+    def __init__(
+        self,
+        place: Path,
+        *,
+        seconds: float = 2.0,
+        nodes: int = 12,
+        guests: int = 6,
+        **settings: object,
+    ) -> None:
+        self.place = place
+        self.state = place / "cluster.json"
+        self.config = place / "opendrs.toml"
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        loaded_cluster.create(self.state, seconds=seconds, nodes=nodes, guests=guests)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = int(free.getsockname()[1])
+        self.address = f"http://127.0.0.1:{self.port}"
+        program = [sys.executable, loaded_cluster.__file__, str(self.state)]
+        document = {
+            "platform": {
+                PLATFORM: {
+                    "kind": "command",
+                    "snapshot_command": [*program, "snapshot"],
+                    "action_command": program,
+                }
+            },
+            "controller": {
+                "interval": 2.0,
+                "mode": "advise",
+                "approval_time": 900.0,
+                **settings,
+            },
+            "policy": {"name": "balance", "balance": {"max_migrations": 6}},
+            "limits": {"max_parallel_migrations": 2, "cooldown": 60.0},
+            "web": {"listen": f"127.0.0.1:{self.port}", "start": False},
+            "store": {"path": str(place / "record.sqlite")},
+        }
+        self.config.write_text(tomli_w.dumps(document), encoding="utf-8")
+
+    def __enter__(self) -> Self:
+        self.start_controller()
+        self.start_server()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for name in tuple(self._processes):
+            self.stop(name)
+
+    def start_controller(self) -> None:
+        """Start the controller, and wait for its first decision."""
+        self._launch("run")
+        log = self.place / "run.log"
+        eventually(lambda: "decision-made" in log.read_text(), "a decision is made")
+
+    def start_server(self) -> None:
+        """Start the server, and wait until it responds."""
+        self._launch("serve")
+        eventually(self._responds, "the server responds")
+
+    def stop(self, name: str) -> None:
+        """End the controller (`run`) or the server (`serve`)."""
+        process = self._processes.pop(name, None)
+        if process is not None:
+            process.terminate()
+            process.wait(TIMEOUT)
+
+    def kill(self, name: str) -> None:
+        """Kill the controller (`run`) or the server (`serve`)."""
+        process = self._processes.pop(name)
+        process.kill()
+        process.wait(TIMEOUT)
+
+    def token(self, role: str) -> str:
+        """Return a new token with *role*."""
+        words = ["access", "create", PLATFORM, "--name", "anna", "--role", role]
+        return str(self.command(*words)["secret"])
+
+    def command(self, *words: str) -> dict[str, Any]:
+        """Run a command of the operator, and return its output."""
+        done = subprocess.run(  # noqa: S603 - our own program
+            [*_OPENDRS, *words, "--config", str(self.config), "--format", "json"],
+            cwd=self.place,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return json.loads(done.stdout) if done.stdout else {}
+
+    def _launch(self, command: str) -> None:
+        with (self.place / f"{command}.log").open("wb") as log:
+            self._processes[command] = subprocess.Popen(  # noqa: S603 - our own program
+                [*_OPENDRS, command, str(self.config), "--format", "json"],
+                cwd=self.place,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+            )
+
+    def _responds(self) -> bool:
+        try:
+            return httpx2.get(f"{self.address}/api/v1/health").is_success
+        except httpx2.HTTPError:
+            return False

@@ -1,0 +1,69 @@
+/** Figures over the columns of a cluster. */
+
+import type { GuestColumns, Step } from "./api/types";
+import type { Cluster, NodeColumns } from "./live/delta";
+
+/** Return the number of guests of each node. */
+export function guestCounts(guests: GuestColumns, nodes: number): Uint32Array {
+  const counts = new Uint32Array(nodes);
+  for (const node of guests.node) if (node < nodes) counts[node] = (counts[node] ?? 0) + 1;
+  return counts;
+}
+
+/** Return the rows of the guests on a node. */
+export function guestsOf(guests: GuestColumns, node: number): number[] {
+  return guests.node.flatMap((each, row) => (each === node ? [row] : []));
+}
+
+/** Return the load of a guest: its memory in use over its limit. */
+export function memoryShare(guests: GuestColumns, row: number): number | null {
+  const used = guests.memory[row] ?? null;
+  const limit = guests.memory_limit[row] ?? null;
+  return used === null || limit === null || limit === 0 ? null : used / limit;
+}
+
+export function nodeOf(guests: GuestColumns, nodes: NodeColumns, row: number): string | null {
+  const node = guests.node[row];
+  return node == null ? null : (nodes.id[node] ?? null);
+}
+
+export interface LoadChange {
+  before: number | null;
+  after: number | null;
+}
+
+export interface NodeChange {
+  node: string;
+  cpu: LoadChange;
+  memory: LoadChange;
+}
+
+/** Return the loads of the nodes that *steps* touch, now and after them. */
+export function nodeChanges(cluster: Cluster, steps: readonly Step[]): NodeChange[] {
+  const { nodes, guests } = cluster;
+  const nodeRows = new Map(nodes.id.map((id, row) => [id, row]));
+  const guestRows = new Map(guests.id.map((id, row) => [id, row]));
+  const moved = new Map<number, { cpu: number | null; memory: number | null }>();
+  const add = (node: number | undefined, guest: number, sign: 1 | -1): void => {
+    if (node === undefined) return;
+    const sum = moved.get(node) ?? { cpu: 0, memory: 0 };
+    const plus = (total: number | null, value: number | null | undefined): number | null =>
+      total === null || value == null ? null : total + sign * value;
+    moved.set(node, { cpu: plus(sum.cpu, guests.cpu[guest]), memory: plus(sum.memory, guests.memory[guest]) });
+  };
+  for (const step of steps) {
+    const guest = step.guest === null ? undefined : guestRows.get(step.guest);
+    if (guest === undefined || step.source === null || step.outcome === "done") continue;
+    add(nodeRows.get(step.source), guest, -1);
+    add(nodeRows.get(step.target), guest, 1);
+  }
+  const change = (used: number | null | undefined, capacity: number | null | undefined, by: number | null): LoadChange => {
+    if (used == null || capacity == null || capacity <= 0) return { before: null, after: null };
+    return { before: used / capacity, after: by === null ? null : Math.max(0, (used + by) / capacity) };
+  };
+  return [...moved].map(([row, by]) => ({
+    node: nodes.id[row] ?? "",
+    cpu: change(nodes.cores[row], nodes.cpu_capacity[row], by.cpu),
+    memory: change(nodes.bytes[row], nodes.memory_capacity[row], by.memory),
+  }));
+}

@@ -1,0 +1,238 @@
+/** Answers of jobs: what-if, drain preview, placement of a guest, replay. */
+
+import type { ComponentChildren, JSX } from "preact";
+import type { Metrics, Step } from "../api/types";
+import { count, percent, ratio, words } from "../format";
+import { metricLabel, metricText } from "../metrics";
+import { Badge, Change, Empty, Facts, GuestLink, NodeLink } from "./parts";
+
+const SHOWN = 100;
+
+interface Peak {
+  node: string;
+  load: number;
+}
+
+interface Load {
+  cpu: Peak | null;
+  memory: Peak | null;
+  imbalance: number | null;
+}
+
+interface WhatIfResult {
+  fits: boolean;
+  placed: { guest: string; source: string; target: string }[];
+  unplaced: { guest: string; node: string; reason: string; detail: string }[];
+  short_of_memory: string[];
+  violations: { new: { rule: string; guests: string[] }[] };
+  load: { before: Load; after: Load };
+  failures: { tolerated: number };
+  dispensable_nodes: { nodes: string[]; migrations: number };
+}
+
+interface PreviewResult {
+  node: string;
+  steps: Pick<Step, "id" | "guest" | "source" | "target" | "detail">[];
+  detail: string;
+  targets: {
+    node: string;
+    guests: unknown;
+    cpu_before: number | null;
+    cpu_after: number | null;
+    memory_before: number | null;
+    memory_after: number | null;
+  }[];
+  remaining: { guest: string; reason: string; detail: string; remedy: string | null }[];
+}
+
+interface NodeLoad {
+  cpu: number | null;
+  memory: number | null;
+}
+
+interface PlaceResult {
+  nodes: (string | null)[];
+  ranked: { node: string; score: number; before: NodeLoad; after: NodeLoad }[];
+  infeasible: { node: string; reason: string; detail: string }[];
+}
+
+interface Decision {
+  policy: string;
+  reason: string;
+  detail: string;
+  before: Metrics;
+  after: Metrics;
+  steps: Pick<Step, "id" | "guest" | "source" | "target" | "detail">[];
+}
+
+interface ReplayResult {
+  recorded: Decision;
+  replayed: Decision;
+}
+
+/** Show the result of a job of *kind*, as the API describes it. */
+export function Answer(props: { kind: string; result: unknown }): JSX.Element {
+  const { kind, result } = props;
+  return <div class="answer">{content(kind, result)}</div>;
+}
+
+function content(kind: string, result: unknown): JSX.Element {
+  switch (kind) {
+    case "what-if":
+      return <WhatIfAnswer result={result as WhatIfResult} />;
+    case "drain-preview":
+      return <PreviewAnswer result={result as PreviewResult} />;
+    case "place":
+      return <PlaceAnswer result={result as PlaceResult} />;
+    case "replay":
+      return <ReplayAnswer result={result as ReplayResult} />;
+    default:
+      return <Empty>There is no form for this answer.</Empty>;
+  }
+}
+
+function Rows(props: {
+  title: string;
+  head: readonly (readonly [string, "text" | "number"])[];
+  rows: readonly (readonly ComponentChildren[])[];
+}): JSX.Element | null {
+  const { title, head, rows } = props;
+  if (rows.length === 0) return null;
+  return (
+    <section class="nested">
+      <h3>{title}</h3>
+      <div class="scroll" tabIndex={0} role="group" aria-label={title}>
+        <table class="plain">
+          <thead>
+            <tr>
+              {head.map(([name, form]) => (
+                <th key={name} scope="col" class={form === "number" ? "numeric" : ""}>
+                  {name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.slice(0, SHOWN).map((cells, row) => (
+              <tr key={row}>
+                {cells.map((cell, column) => (
+                  <td key={column} class={head[column]?.[1] === "number" ? "numeric" : ""}>
+                    {cell}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {rows.length > SHOWN ? <p class="more muted">and {rows.length - SHOWN} more</p> : null}
+    </section>
+  );
+}
+
+function peak(load: Peak | null): string {
+  return load === null ? "–" : `${percent(load.load)} (${load.node})`;
+}
+
+function Nodes(props: { ids: readonly string[] }): JSX.Element {
+  const { ids } = props;
+  if (ids.length === 0) return <>none</>;
+  return (
+    <>
+      {ids.slice(0, 20).map((id, index) => (
+        <span key={id}>
+          {index > 0 ? ", " : ""}
+          <NodeLink id={id} />
+        </span>
+      ))}
+      {ids.length > 20 ? `, and ${ids.length - 20} more` : ""}
+    </>
+  );
+}
+
+function WhatIfAnswer(props: { result: WhatIfResult }): JSX.Element {
+  const { fits, placed, unplaced, load, failures, dispensable_nodes: dispensable, violations, short_of_memory } = props.result;
+  return (
+    <>
+      <p class="sentence">
+        <Badge tone={fits ? "ok" : "error"}>{fits ? "fits" : "does not fit"}</Badge>{" "}
+        {fits
+          ? placed.length > 0 ? `${count(placed.length, "guest")} would run on other nodes.` : "Every guest keeps its node."
+          : `${count(unplaced.length, "guest")} would have no node.`}
+      </p>
+      <Facts
+        items={[
+          ["Highest CPU load", `${peak(load.before.cpu)} → ${peak(load.after.cpu)}`],
+          ["Highest memory load", `${peak(load.before.memory)} → ${peak(load.after.memory)}`],
+          ["Imbalance", <Change before={load.before.imbalance} after={load.after.imbalance} show={ratio} />],
+          ["Tolerated failures", String(failures.tolerated)],
+          ["Dispensable nodes", <Nodes ids={dispensable.nodes} />],
+          ...(short_of_memory.length > 0 ? [["Short of memory", <Nodes ids={short_of_memory} />] as const] : []),
+        ]}
+      />
+      <Rows title="Guests without a node" head={[["Guest", "text"], ["Reason", "text"], ["Detail", "text"]]} rows={unplaced.map((each) => [<GuestLink id={each.guest} />, words(each.reason), each.detail])} />
+      <Rows title="Newly violated rules" head={[["Rule", "text"], ["Guests", "text"]]} rows={violations.new.map((each) => [each.rule, each.guests.join(", ")])} />
+      <Rows title="Guests that change their node" head={[["Guest", "text"], ["From", "text"], ["To", "text"]]} rows={placed.map((each) => [<GuestLink id={each.guest} />, <NodeLink id={each.source} />, <NodeLink id={each.target} />])} />
+    </>
+  );
+}
+
+function PreviewAnswer(props: { result: PreviewResult }): JSX.Element {
+  const { node, steps, detail, targets, remaining } = props.result;
+  return (
+    <>
+      <p class="sentence">
+        <Badge tone={remaining.length === 0 ? "ok" : "warning"}>{remaining.length === 0 ? "node becomes empty" : `${count(remaining.length, "guest")} would stay`}</Badge>{" "}
+        {count(steps.length, "migration")} from <NodeLink id={node} />. {detail}
+      </p>
+      <Rows title="Guests that stay" head={[["Guest", "text"], ["Reason", "text"], ["Detail", "text"], ["What would have to change", "text"]]} rows={remaining.map((each) => [<GuestLink id={each.guest} />, words(each.reason), each.detail, each.remedy ?? ""])} />
+      <Rows
+        title="Targets afterwards"
+        head={[["Node", "text"], ["CPU", "number"], ["Memory", "number"]]}
+        rows={targets.map((each) => [<NodeLink id={each.node} />, <Change before={each.cpu_before} after={each.cpu_after} show={percent} />, <Change before={each.memory_before} after={each.memory_after} show={percent} />])}
+      />
+      <Moves title="Migrations" steps={steps} />
+    </>
+  );
+}
+
+function Moves(props: { title: string; steps: PreviewResult["steps"] }): JSX.Element {
+  return <Rows title={props.title} head={[["Step", "text"], ["Guest", "text"], ["From", "text"], ["To", "text"], ["Detail", "text"]]} rows={props.steps.map((step) => [step.id, <GuestLink id={step.guest} />, <NodeLink id={step.source} />, <NodeLink id={step.target} />, step.detail])} />;
+}
+
+function PlaceAnswer(props: { result: PlaceResult }): JSX.Element {
+  const { nodes, ranked, infeasible } = props.result;
+  const best = nodes[0] ?? null;
+  return (
+    <>
+      <p class="sentence">
+        <Badge tone={best === null ? "error" : "ok"}>{best === null ? "no feasible node" : "fits"}</Badge>{" "}
+        {best === null ? "No node can start the guest." : <>The best node is <NodeLink id={best} />.</>}
+      </p>
+      <Rows
+        title="Nodes, the best first"
+        head={[["Node", "text"], ["Score", "number"], ["CPU", "number"], ["Memory", "number"]]}
+        rows={ranked.map((each) => [<NodeLink id={each.node} />, each.score.toFixed(3), <Change before={each.before.cpu} after={each.after.cpu} show={percent} />, <Change before={each.before.memory} after={each.after.memory} show={percent} />])}
+      />
+      <Rows title="Infeasible nodes" head={[["Node", "text"], ["Reason", "text"], ["Detail", "text"]]} rows={infeasible.map((each) => [<NodeLink id={each.node} />, words(each.reason), each.detail])} />
+    </>
+  );
+}
+
+function ReplayAnswer(props: { result: ReplayResult }): JSX.Element {
+  const { recorded, replayed } = props.result;
+  const figures = [...new Set([...Object.keys(recorded.after), ...Object.keys(replayed.after)])];
+  return (
+    <>
+      <p class="sentence">
+        <Badge>{words(replayed.reason)}</Badge> {replayed.policy}: {count(replayed.steps.length, "step")}. {replayed.detail}
+      </p>
+      <Rows
+        title="After the plan"
+        head={[["Figure", "text"], [`recorded: ${recorded.policy}`, "number"], [`replayed: ${replayed.policy}`, "number"]]}
+        rows={[["Steps", recorded.steps.length, replayed.steps.length], ...figures.map((name) => [metricLabel(name), metricText(name, recorded.after[name]), metricText(name, replayed.after[name])])]}
+      />
+      <Moves title={`Steps of ${replayed.policy}`} steps={replayed.steps} />
+    </>
+  );
+}

@@ -1,0 +1,113 @@
+/** Panels that the pages of a node and of a guest share. */
+
+import type { JSX } from "preact";
+import type { Explanation, Move, NodeDetails, RuleDocument } from "../api/types";
+import { bytes, dateTime, duration, label, shortTime, UNKNOWN, words } from "../format";
+import { detailText } from "../metrics";
+import { Badge, Empty, GuestLink, NodeLink, Panel, StateBadge } from "./parts";
+
+/** Facts that are shown although they are unknown. */
+const MEASURED: ReadonlySet<string> = new Set(["cpu", "memory"]);
+
+export function factItems(facts: NodeDetails["facts"]): [string, string][] {
+  return Object.entries(facts)
+    .filter(([name, value]) => value !== null || MEASURED.has(name))
+    .map(([name, value]) => [label(name), factText(name, value)]);
+}
+
+function factText(name: string, value: string | number | null): string {
+  if (value === null) return UNKNOWN;
+  if (typeof value === "string") return /^\d{4}-\d\d-\d\dT/.test(value) ? dateTime(value) : value;
+  if (name.includes("memory") || name === "ksm_shared") return bytes(value);
+  if (name === "dirty_rate") return `${bytes(value)}/s`;
+  if (name === "uptime") return duration(value);
+  return Number.isInteger(value) ? String(value) : value.toFixed(2);
+}
+
+export function DetailPanels(props: {
+  explanation: Explanation | null;
+  rules: readonly RuleDocument[];
+  moves: readonly Move[];
+}): JSX.Element {
+  return (
+    <>
+      <div class="columns">
+        <ExplanationPanel explanation={props.explanation} />
+        <Panel title={`Rules (${props.rules.length})`}>
+          {props.rules.length === 0 ? (
+            <Empty>No rule applies.</Empty>
+          ) : (
+            <ul class="list">
+              {props.rules.map((rule) => (
+                <li key={rule.rule}>
+                  <StateBadge state={rule.state} />
+                  <span>
+                    <strong>{rule.rule}</strong> <span class="muted">{words(rule.kind)}, {rule.strict ? "strict" : "soft"}</span>
+                    {rule.detail ? <span class="detail">{rule.detail}</span> : null}
+                  </span>
+                </li>
+              ))}
+            </ul>
+          )}
+        </Panel>
+      </div>
+      <Panel title="Moves">
+        <MoveTable moves={props.moves} />
+      </Panel>
+    </>
+  );
+}
+
+function ExplanationPanel(props: { explanation: Explanation | null }): JSX.Element {
+  const { explanation } = props;
+  if (explanation === null) return <Panel title="Explanation"><Empty>The last decision says nothing about it.</Empty></Panel>;
+  const { change } = explanation;
+  return (
+    <Panel title="Explanation">
+      <p class="sentence">
+        <Badge>{words(explanation.code)}</Badge> {explanation.answer}
+      </p>
+      {change ? <p class="sentence"><strong>What would have to change:</strong> {change}</p> : null}
+      <ul class="details">
+        {explanation.details.map((line, index) => (
+          <li key={index}>{detailText(line)}</li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}
+
+export function MoveTable(props: { moves: readonly Move[] }): JSX.Element {
+  const { moves } = props;
+  if (moves.length === 0) return <Empty>No moves are recorded.</Empty>;
+  return (
+    <div class="scroll" tabIndex={0} role="group" aria-label="Moves">
+      <table class="plain">
+        <thead>
+          <tr>
+            <th scope="col">Started</th>
+            <th scope="col">Guest</th>
+            <th scope="col">From</th>
+            <th scope="col">To</th>
+            <th scope="col">Outcome</th>
+            <th scope="col" class="numeric">Predicted</th>
+            <th scope="col" class="numeric">Took</th>
+          </tr>
+        </thead>
+        <tbody>
+          {moves.map((move) => (
+            <tr key={`${move.run} ${move.step}`}>
+              <td class="nowrap">{shortTime(move.intended_at)}</td>
+              <td><GuestLink id={move.guest} /></td>
+              <td><NodeLink id={move.source} /></td>
+              <td><NodeLink id={move.target} /></td>
+              <td><StateBadge state={move.outcome ?? "running"} title={move.detail} /></td>
+              <td class="numeric">{duration(move.predicted_seconds)}</td>
+              <td class="numeric">{duration(move.seconds)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,187 @@
+/** Steps of a plan in time, with their dependencies. */
+
+import type { JSX } from "preact";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Plan, Progress, Step } from "../api/types";
+import { duration, words } from "../format";
+import { progressKey } from "../live/state";
+import { criticalPath } from "../plan_steps";
+import { Empty } from "./parts";
+
+const ROW = 26;
+const AXIS = 22;
+const SHOWN = 150;
+const TICKS = 6;
+const TICK_STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400];
+
+interface Placed {
+  step: Step;
+  start: number;
+  end: number;
+}
+
+/** Return the times of the steps: real ones as far as they are known, else estimates. */
+function placed(steps: readonly Step[]): Placed[] {
+  const starts = steps.flatMap((step) => (step.started_at === null ? [] : [Date.parse(step.started_at)]));
+  const origin = Math.min(...starts);
+  const elapsed = starts.length > 0 ? Math.max(...starts, ...steps.map((step) => Date.parse(step.ended_at ?? "") || 0)) : 0;
+  return steps
+    .filter((step) => step.approved !== false)
+    .flatMap((step) => {
+      const seconds = step.estimated_seconds ?? 0;
+      if (step.started_at !== null) {
+        const start = (Date.parse(step.started_at) - origin) / 1000;
+        const end = step.ended_at === null ? start + seconds : (Date.parse(step.ended_at) - origin) / 1000;
+        return [{ step, start, end }];
+      }
+      if (step.estimated_start === null) return [];
+      const start = starts.length > 0 ? Math.max(step.estimated_start, (elapsed - origin) / 1000) : step.estimated_start;
+      return [{ step, start, end: start + seconds }];
+    })
+    .sort((a, b) => a.start - b.start);
+}
+
+export function Gantt(props: {
+  plan: Plan;
+  progress: ReadonlyMap<string, Progress>;
+  chosen: ReadonlySet<string> | null;
+  selected: string | null;
+  onSelect: (step: string) => void;
+}): JSX.Element {
+  const { plan } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(600);
+  const [all, setAll] = useState(false);
+  const bars = useMemo(() => placed(plan.steps), [plan.steps]);
+  const critical = useMemo(() => new Set(criticalPath(plan.steps)), [plan.steps]);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (element === null) return undefined;
+    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  if (bars.length === 0) return <Empty>The times of this plan are not known.</Empty>;
+  const shown = all ? bars : bars.slice(0, SHOWN);
+  const total = Math.max(1, ...bars.map((bar) => bar.end));
+  const labelWidth = width < 560 ? 96 : 210;
+  const scale = (Math.max(120, width - labelWidth) - 12) / total;
+  const rows = new Map(shown.map((bar, row) => [bar.step.id, { bar, row }]));
+  const x = (seconds: number): number => labelWidth + seconds * scale;
+  const height = AXIS + shown.length * ROW + 4;
+  return (
+    <div class="gantt" ref={box}>
+      <svg width={width} height={height} role="img" aria-label={`Order of ${bars.length} steps in time; the table of steps has the same`}>
+        {ticksOf(total).map((tick) => (
+          <g key={tick}>
+            <line class="gantt-tick" x1={x(tick)} x2={x(tick)} y1={AXIS - 4} y2={height} />
+            <text
+              class="gantt-axis"
+              x={x(tick)}
+              y={12}
+              text-anchor={tick === 0 ? "start" : x(tick) > width - 30 ? "end" : "middle"}
+            >
+              {duration(tick)}
+            </text>
+          </g>
+        ))}
+        {shown.map((bar, row) => (
+          <Row
+            key={bar.step.id}
+            bar={bar}
+            y={AXIS + row * ROW}
+            x={x}
+            width={width}
+            labelWidth={labelWidth}
+            critical={critical.has(bar.step.id)}
+            faded={props.chosen !== null && !props.chosen.has(bar.step.id)}
+            selected={props.selected === bar.step.id}
+            progress={props.progress.get(progressKey(plan.run, bar.step.id)) ?? null}
+            onSelect={props.onSelect}
+          />
+        ))}
+        {shown.flatMap((bar, row) =>
+          bar.step.depends_on.flatMap((name) => {
+            const from = rows.get(name);
+            if (from === undefined) return [];
+            return [<Link key={`${name} ${bar.step.id}`} x1={x(from.bar.end)} row1={from.row} x2={x(bar.start)} row2={row} />];
+          }),
+        )}
+      </svg>
+      {bars.length > SHOWN && !all ? (
+        <button type="button" class="button" onClick={() => setAll(true)}>
+          Show all {bars.length} steps
+        </button>
+      ) : null}
+    </div>
+  );
+}
+
+/** Return round numbers of seconds up to *total*. */
+function ticksOf(total: number): number[] {
+  const step = TICK_STEPS.find((each) => total / each <= TICKS) ?? total / TICKS;
+  return Array.from({ length: Math.floor(total / step) + 1 }, (_, index) => index * step);
+}
+
+function share(step: Step, progress: Progress | null): number {
+  if (step.outcome === "done") return 1;
+  if (progress?.total == null || progress.remaining === null || progress.total === 0) return 0;
+  return Math.min(1, Math.max(0, 1 - progress.remaining / progress.total));
+}
+
+function Row(props: {
+  bar: Placed;
+  y: number;
+  x: (seconds: number) => number;
+  width: number;
+  labelWidth: number;
+  critical: boolean;
+  faded: boolean;
+  selected: boolean;
+  progress: Progress | null;
+  onSelect: (step: string) => void;
+}): JSX.Element {
+  const { bar, y, x } = props;
+  const { step } = bar;
+  const left = x(bar.start);
+  const size = Math.max(4, x(bar.end) - left);
+  const done = share(step, props.progress);
+  const name = step.guest ?? step.target ?? step.id;
+  const label = props.labelWidth < 150 ? `${name}` : `${step.id}  ${name} → ${step.target ?? ""}`;
+  const most = Math.floor(props.labelWidth / 6.6);
+  const tone = step.outcome === null || step.outcome === "done" ? "" : " gantt-failed";
+  return (
+    <g
+      class={`gantt-row${props.faded ? " faded" : ""}${props.selected ? " selected" : ""}`}
+      onClick={() => props.onSelect(step.id)}
+    >
+      <title>{`${step.id}: ${words(step.kind)} of ${name} to ${step.target ?? ""}, ${duration(bar.start)} to ${duration(bar.end)}`}</title>
+      <rect class="gantt-hit" x={0} y={y} width={props.width} height={ROW} />
+      <text class="gantt-label" x={4} y={y + 17}>
+        {label.length > most ? `${label.slice(0, most - 1)}…` : label}
+      </text>
+      <rect
+        class={`gantt-bar${props.critical ? " critical" : ""}${tone}`}
+        x={left}
+        y={y + 6}
+        width={size}
+        height={ROW - 12}
+        rx={2}
+      />
+      {done > 0 ? <rect class="gantt-done" x={left} y={y + 6} width={size * done} height={ROW - 12} rx={2} /> : null}
+    </g>
+  );
+}
+
+function Link(props: { x1: number; row1: number; x2: number; row2: number }): JSX.Element {
+  const y1 = AXIS + props.row1 * ROW + ROW / 2;
+  const y2 = AXIS + props.row2 * ROW + ROW / 2;
+  const bend = Math.min(props.x1 + 5, Math.max(props.x1, props.x2 - 3));
+  const path = `M${props.x1} ${y1}H${bend}V${y2}H${props.x2 - 1}`;
+  return (
+    <g>
+      <path class="gantt-link" d={path} />
+      <path class="gantt-head" d={`M${props.x2} ${y2}l-5 -3v6z`} />
+    </g>
+  );
+}

@@ -1,0 +1,52 @@
+/** Figures of a cluster: their names and forms. */
+
+const METRICS: Record<string, { label: string; form: "percent" | "ratio" | "count" | "decimal" }> = {
+  imbalance: { label: "Imbalance", form: "ratio" },
+  cpu_imbalance: { label: "Imbalance of CPU load", form: "ratio" },
+  memory_imbalance: { label: "Imbalance of memory load", form: "ratio" },
+  highest_cpu: { label: "Highest CPU load", form: "percent" },
+  highest_memory: { label: "Highest memory load", form: "percent" },
+  mean_cpu: { label: "Mean CPU load", form: "percent" },
+  mean_memory: { label: "Mean memory load", form: "percent" },
+  suffering: { label: "Suffering guests", form: "count" },
+  broken_rules: { label: "Violated strict rules", form: "count" },
+  overfull_gib: { label: "Memory above the limit (GiB)", form: "decimal" },
+  waiting_cores: { label: "Unmet CPU demand (cores)", form: "decimal" },
+  waiting_gib: { label: "Unmet memory demand (GiB)", form: "decimal" },
+  used_nodes: { label: "Nodes with guests", form: "count" },
+  difference: { label: "Difference of the scores", form: "percent" },
+  highest_score: { label: "Highest score of a node", form: "percent" },
+  lowest_score: { label: "Lowest score of a node", form: "percent" },
+  active_hosts: { label: "Nodes with guests", form: "count" },
+  hosts_on: { label: "Nodes powered on", form: "count" },
+  overload_time_fraction: { label: "Expected time in overload", form: "percent" },
+  power_watts: { label: "Power (W, estimated)", form: "count" },
+  waiting_guests: { label: "Guests stalled for CPU", form: "count" },
+  crowded_guests: { label: "Guests on nodes short of memory", form: "count" },
+  highest_cpu_pressure: { label: "Highest CPU pressure of a guest", form: "percent" },
+};
+
+export function metricLabel(name: string): string {
+  return METRICS[name]?.label ?? name.replaceAll("_", " ");
+}
+
+/** Return a line of an explanation; the name of a figure at its start as a label. */
+export function detailText(line: string): string {
+  const end = line.indexOf(": ");
+  const figure = METRICS[line.slice(0, end)];
+  return figure ? `${figure.label}${line.slice(end)}` : line;
+}
+
+export function metricText(name: string, value: number | null | undefined): string {
+  if (value == null) return "–";
+  switch (METRICS[name]?.form) {
+    case "percent":
+      return `${(100 * value).toFixed(1)}%`;
+    case "ratio":
+      return value.toFixed(3);
+    case "count":
+      return value.toFixed(0);
+    default:
+      return value.toFixed(2);
+  }
+}

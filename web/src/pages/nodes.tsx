@@ -1,0 +1,114 @@
+/** Table of all nodes, and the page of one. */
+
+import type { JSX } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { get, put, remove, session } from "../api/client";
+import type { NodeDetails } from "../api/types";
+import { guestCounts, guestsOf } from "../cluster";
+import { Chart, type Line } from "../components/chart";
+import { Confirm } from "../components/dialog";
+import { DetailPanels, factItems } from "../components/detail_panels";
+import { GuestTable } from "../components/guest_table";
+import { NodeTable } from "../components/node_table";
+import { Empty, Facts, Heading, Panel, Pending, Search, Select, StateBadge } from "../components/parts";
+import { rowsWhere } from "../components/table";
+import { count, percent } from "../format";
+import { useDocument } from "../live/loader";
+import { refresh, state } from "../live/state";
+import { href, route, setParameter } from "../router";
+
+const LOAD_LINES: readonly Line[] = [
+  { name: "cpu", label: "CPU" },
+  { name: "memory", label: "Memory" },
+];
+
+export function Nodes(): JSX.Element {
+  const shown = state.value;
+  const { query } = route.value;
+  const searched = (query.get("q") ?? "").toLowerCase();
+  const chosen = query.get("state") ?? "";
+  const counts = useMemo(() => (shown ? guestCounts(shown.guests, shown.nodes.id.length) : new Uint32Array(0)), [shown?.guests]);
+  const rows = useMemo(() => {
+    if (shown === null) return new Uint32Array(0);
+    const { nodes } = shown;
+    return rowsWhere(nodes.id.length, (row) => {
+      if (chosen !== "" && nodes.state[row] !== chosen) return false;
+      if (searched === "") return true;
+      return `${nodes.id[row]} ${nodes.group[row] ?? ""}`.toLowerCase().includes(searched);
+    });
+  }, [shown?.nodes.id, shown?.nodes.state, shown?.nodes.group, searched, chosen]);
+  if (shown === null) return <Empty>Loading the state of the cluster …</Empty>;
+  const states = [...new Set(shown.nodes.state)].sort();
+  return (
+    <>
+      <Heading title="Nodes" text={`${rows.length.toLocaleString("en")} of ${count(shown.nodes.id.length, "node")}`}>
+        <Search label="Find a node or group" value={query.get("q") ?? ""} onChange={(value) => setParameter("q", value)} />
+        <Select label="State" value={chosen} options={[["", "All states"], ...states.map((each) => [each, each] as const)]} onChange={(value) => setParameter("state", value)} />
+      </Heading>
+      <NodeTable nodes={shown.nodes} guestCounts={counts} rows={rows} />
+    </>
+  );
+}
+
+export function NodePage(props: { id: string }): JSX.Element {
+  const address = `/nodes/${encodeURIComponent(props.id)}`;
+  const shown = state.value;
+  const run = shown?.controller.last_cycle?.run;
+  const found = useDocument<NodeDetails>(address, (abort) => get(address, abort), run);
+  const row = shown?.nodes.id.indexOf(props.id) ?? -1;
+  const guests = useMemo(() => (shown && row >= 0 ? Uint32Array.from(guestsOf(shown.guests, row)) : new Uint32Array(0)), [shown?.guests, row]);
+  const details = found.value;
+  if (details === null) return <><Heading title={`Node ${props.id}`} /><Pending error={found.error} reload={found.reload} what="the node" /></>;
+  return (
+    <>
+      <Heading title={<>Node {details.id} <StateBadge state={details.state} />{details.drain ? <> <StateBadge state="drained" /></> : null}</>}>
+        <a class="button" href={`${href("what-if")}?kind=drain&node=${encodeURIComponent(details.id)}`}>Preview a drain</a>
+        <Drain node={details} onDone={() => { found.reload(); void refresh().catch(() => undefined); }} />
+      </Heading>
+      <Facts items={factItems(details.facts)} />
+      <Panel title="Load">
+        <Chart label={`Load of ${details.id}`} series={details.series} lines={LOAD_LINES} show={percent} height={180} />
+      </Panel>
+      {shown !== null ? (
+        <Panel title={`Guests (${guests.length})`}>
+          <GuestTable guests={shown.guests} nodes={shown.nodes} rows={guests} ofOneNode most={10} parameter="guests" />
+        </Panel>
+      ) : null}
+      <DetailPanels explanation={details.explanation} rules={details.rules} moves={details.moves} />
+    </>
+  );
+}
+
+function Drain(props: { node: NodeDetails; onDone: () => void }): JSX.Element | null {
+  const { node } = props;
+  const [open, setOpen] = useState(false);
+  if (session.value?.role === "viewer") return null;
+  const address = `/nodes/${encodeURIComponent(node.id)}/drain`;
+  const perform = async (because: string): Promise<void> => {
+    if (node.drain) await remove(address, {});
+    else await put(address, because === "" ? {} : { because });
+    props.onDone();
+  };
+  return (
+    <>
+      <button type="button" class={`button ${node.drain ? "" : "primary"}`} onClick={() => setOpen(true)}>
+        {node.drain ? "End the drain" : "Drain"}
+      </button>
+      {open ? (
+        <Confirm
+          title={node.drain ? `End the drain of ${node.id}?` : `Drain ${node.id}?`}
+          action={node.drain ? "End the drain" : "Drain"}
+          {...(node.drain ? {} : { reason: "optional" as const })}
+          onConfirm={perform}
+          onClose={() => setOpen(false)}
+        >
+          <p class="muted">
+            {node.drain
+              ? "The node may receive guests again."
+              : "All guests move to other nodes, and the node stays empty until you end the drain."}
+          </p>
+        </Confirm>
+      ) : null}
+    </>
+  );
+}
