@@ -232,8 +232,8 @@ def test_rolling_maintenance_beside_a_controller(lab: DrainLab) -> None:
 def test_rolling_maintenance_waits_for_the_approval_of_each_plan(
     lab: DrainLab,
 ) -> None:
-    lab.start("run", "opendrs.toml", log="controller")
-    eventually(lambda: "nothing to do" in lab.log("controller"), 30, "a first cycle")
+    lab.start("run", "opendrs.toml", "--no-serve", log="controller")
+    eventually(lambda: "no steps planned" in lab.log("controller"), 30, "a first cycle")
     before = {node: lab.on(node) for node in ("n1", "n2")}
     assert lab.run("mode", "away", "advise")[0] == 0
 

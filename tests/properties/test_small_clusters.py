@@ -184,7 +184,7 @@ def test_plans_of_tiny_clusters_are_best(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(20))
 def test_plans_of_many_tiny_clusters_are_best(part: int) -> None:
-    count = int(os.environ.get("OPENDRS_TINY", "400")) // 20
+    count = int(os.environ.get("OPENDRS_TINY", "200")) // 20
     for seed in range(1000 + part * count, 1000 + (part + 1) * count):
         require_best(tiny_cluster(seed))
         require_fewest_repairs(tiny_cluster(seed))
