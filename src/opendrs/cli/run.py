@@ -33,7 +33,9 @@ from opendrs.controller import CancellationToken
 )
 @click.option("--once", is_flag=True, help="Run one cycle and exit.")
 @click.option(
-    "--no-serve", is_flag=True, help="Do not start opendrs serve, the dashboard."
+    "--no-serve",
+    is_flag=True,
+    help="Do not start opendrs serve (the dashboard and the HTTP API).",
 )
 @level_option
 @log_format_option
@@ -62,14 +64,14 @@ def command(  # noqa: PLR0913 - one parameter for each option
     With the section [api] it also accepts requests of host agents (opendrs agent) to
     relieve or drain their hosts. Requests that arrive together share one plan.
 
-    It starts opendrs serve, the dashboard and the HTTP API, at the address [web]
-    listen (default http://127.0.0.1:8470), unless [web] start is false. opendrs access
-    creates tokens for it.
+    It starts opendrs serve, which serves the dashboard and the HTTP API at the address
+    [web] listen (default http://127.0.0.1:8470), unless [web] start is false. Tokens
+    for both are created by opendrs access.
 
     It logs to standard error, one line for each event. The line of a started step
-    repeats the reason from the plan. The loads and the imbalance in it are those that
-    the plan expects after all steps with lower numbers; they are not measured. Steps
-    can start in another order. Decisions and violations of strict rules are logged only
+    repeats the reason from the plan, with values that the plan expects, not measured
+    ones: the loads and the first imbalance are those after all steps with lower
+    numbers, the second imbalance is that after this step, too. Decisions and violations of strict rules are logged only
     when they change. --level debug logs the decision of every cycle.
 
     At startup it warns about key, token, password and database files that other
