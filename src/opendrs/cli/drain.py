@@ -85,9 +85,9 @@ _FAILURES = (Outcome.FAILED, Outcome.LOST, Outcome.ABORTED)
     "--hook",
     metavar="COMMAND",
     help="With --for: command that updates an empty node, such as a script that "
-    "installs packages and reboots it. It runs without a shell, on the machine on which "
-    "opendrs drain runs, not on the node. The name of the node is added as the last "
-    "argument.",
+    "installs packages and reboots it. It runs without a shell, on the machine on "
+    "which opendrs drain runs, not on the node. The name of the node is added as the "
+    "last argument.",
 )
 @click.option(
     "--hook-timeout",

@@ -71,8 +71,9 @@ def command(  # noqa: PLR0913 - one parameter for each option
     It logs to standard error, one line for each event. The line of a started step
     repeats the reason from the plan, with values that the plan expects, not measured
     ones: the loads and the first imbalance are those after all steps with lower
-    numbers, the second imbalance is that after this step, too. Decisions and violations of strict rules are logged only
-    when they change. --level debug logs the decision of every cycle.
+    numbers, the second imbalance is that after this step, too. Decisions and violations
+    of strict rules are logged only when they change. --level debug logs the decision of
+    every cycle.
 
     At startup it warns about key, token, password and database files that other
     users can read or change.
