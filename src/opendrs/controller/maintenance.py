@@ -85,7 +85,7 @@ class MaintenanceDecisionSource:
         if drained.decision.plan.steps:
             yield drained
         for request in guest_returns(self._store):
-            if not request.finished:
+            if not request.finished and self._is_visible(request, snapshot):
                 returned = self._return_guests(request, snapshot, limits)
                 is_waiting = self._source is None and _waits(returned.decision)
                 if returned.decision.plan.steps or is_waiting:
@@ -120,6 +120,14 @@ class MaintenanceDecisionSource:
             self._notify()
         if self._source is not None:
             self._source.record_approved(approved)
+
+    def _is_visible(self, request: GuestReturn, snapshot: Snapshot) -> bool:
+        """Return False if the node of *request* may still be drained in *snapshot*.
+
+        An operator may end a drain while a controller runs a cycle. Without another
+        source, this process has ended the drain before.
+        """
+        return self._source is None or request.requested_at <= snapshot.taken_at
 
     def _return_guests(
         self, request: GuestReturn, snapshot: Snapshot, limits: Limits

@@ -45,6 +45,10 @@ N1 = NodeId("n1")
 DRAIN = DrainedNode(node=N1, since=NOON, user="ada", because="disk")
 RETURN = GuestReturn(node=N1, since=NOON, requested_at=NOON + timedelta(hours=1))
 
+AFTER_RETURN = replace(
+    cluster({"n1": 0.1, "n2": 0.1}, {"a": ("n2", 0.1)}), taken_at=RETURN.requested_at
+)
+
 
 def store_with(*requests: DrainedNode | GuestReturn) -> MemoryStore:
     store = MemoryStore()
@@ -145,10 +149,24 @@ def test_return_without_a_guest_is_finished() -> None:
     store = store_with(RETURN)
     source = MaintenanceDecisionSource(None, Balance(), store)
 
-    next(source.evaluations(cluster({"n1": 0.1, "n2": 0.1}, {"a": ("n2", 0.1)})))
+    next(source.evaluations(AFTER_RETURN))
 
     (request,) = guest_returns(store)
     assert request.finished
+
+
+def test_return_requested_after_the_snapshot_is_left_to_the_next_cycle() -> None:
+    # In this snapshot the node is still drained.
+    store = store_with(RETURN)
+    before = replace(AFTER_RETURN, taken_at=NOON)
+
+    policy = Balance()
+    other = PolicyDecisionSource(policy, store)
+
+    next(MaintenanceDecisionSource(other, policy, store).evaluations(before))
+
+    (request,) = guest_returns(store)
+    assert not request.finished
 
 
 @pytest.mark.parametrize("newer", [None, RETURN.requested_at + timedelta(hours=1)])
@@ -169,7 +187,7 @@ def test_request_that_an_operator_changes_meanwhile_is_not_finished(
     store.save(RETURN.key, RETURN.entry)
     source = MaintenanceDecisionSource(None, Balance(), store)
 
-    next(source.evaluations(cluster({"n1": 0.1, "n2": 0.1}, {"a": ("n2", 0.1)})))
+    next(source.evaluations(AFTER_RETURN))
 
     left = [] if newer is None else [replace(RETURN, requested_at=newer)]
     assert list(guest_returns(store)) == left
