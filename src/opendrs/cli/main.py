@@ -79,7 +79,7 @@ SECTIONS = {
         "connect": "Ask for the settings of a platform; write the configuration.",
         "import": "Convert the configuration of ProxLB.",
         "token": "Create a token for the agent of a node.",
-        "compile": "Compile the search of the policy optimize to machine code.",
+        "compile": "Compile the optimizer (policy 'optimize') to machine code.",
     },
     "Simulation": {
         "simulate": "Simulate consolidation on recorded load: energy and overload.",

@@ -69,11 +69,11 @@ def command(  # noqa: PLR0913 - one parameter for each option
     for both are created by opendrs access.
 
     It logs to standard error, one line for each event. The line of a started step
-    repeats the reason from the plan, with values that the plan expects, not measured
-    ones: the loads and the first imbalance are those after all steps with lower
-    numbers, the second imbalance is that after this step, too. Decisions and violations
-    of strict rules are logged only when they change. --level debug logs the decision of
-    every cycle.
+    repeats the reason from the plan. Its values are expected, not measured. They assume
+    that all steps with lower numbers are done: the loads and the first imbalance apply
+    before this step, the second imbalance after it. Decisions and violations of strict
+    rules are logged only when they change. --level debug logs the decision of every
+    cycle.
 
     At startup it warns about key, token, password and database files that other
     users can read or change.
@@ -86,8 +86,8 @@ def command(  # noqa: PLR0913 - one parameter for each option
     file has an error, or changes [store], [api], [metrics], [[notifications]], [web] or
     the platform, the controller logs the reason and keeps its former configuration.
     Changes of these tables require a restart. If the file has the section [api],
-    changes of [controller] do, too. If standard input is a terminal, SIGHUP means that
-    the terminal was closed, and stops the controller instead.
+    changes of [controller] also require a restart. If standard input is a terminal,
+    SIGHUP means that the terminal was closed, and stops the controller instead.
 
     Several controllers can use one PostgreSQL database ([store] url). One of them is
     active. If it ends or stops responding, another one takes over.
