@@ -31,13 +31,13 @@ from opendrs.model import (
 from opendrs.policies.base import Decision, DecisionReason
 from opendrs.policies.optimize import Optimize
 from opendrs.policies.optimize.budget import UNLIMITED
+from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.movable_groups import movable_groups
 from opendrs.policies.optimize.objective import Goal
 from opendrs.policies.optimize.repairs import RepairBlockers
 from opendrs.policies.preconditions import migration_in_progress, unmet_precondition
 from opendrs.policies.relocation import plan_relocations
 from opendrs.rules import (
-    FeasibilityChecker,
     compile_rules,
     with_drain_rule,
     without_undo_rules,
@@ -271,10 +271,8 @@ def _blocked(
     ruled = with_drain_rule(snapshot)
     rules = compile_rules(ruled)
     groups = movable_groups(ruled, rules, limits, _MOBILITY)
-    checker = FeasibilityChecker(ruled, rules, limits)
-    blockers = RepairBlockers(
-        ruled, rules, checker, groups, limits, _MOBILITY.load_model
-    )
+    cluster = EncodedCluster(ruled, rules, groups.groups, limits, _MOBILITY.load_model)
+    blockers = RepairBlockers(cluster, groups)
     return {
         name: groups.skipped.get(name)
         or SkippedGuest(SkipReason.NO_FEASIBLE_NODE, blockers.blocker(name))

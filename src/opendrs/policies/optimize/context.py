@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from opendrs.metrics import LoadModel
 from opendrs.model import GIB, Limits, Snapshot
@@ -20,7 +21,7 @@ from opendrs.policies.optimize.repairs import RepairBlockers
 from opendrs.rules import CompiledRules
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class OptimizeContext:
     """Cluster and settings of one decision.
 
@@ -70,17 +71,10 @@ class OptimizeContext:
             problem, self.cluster.movable.migration_cost, plain=plain
         )
 
-    @property
+    @cached_property
     def repairs(self) -> RepairBlockers:
         """Explanations of what prevents the repair of rules."""
-        return RepairBlockers(
-            self.snapshot,
-            self.rules,
-            self.cluster.feasibility,
-            self.groups,
-            self.limits,
-            self.load_model,
-        )
+        return RepairBlockers(self.cluster, self.groups)
 
     @property
     def weights(self) -> tuple[float, float]:

@@ -164,6 +164,7 @@ class EncodedCluster:
         arrays: Nodes with metrics and the move groups as arrays.
         snapshot: Cluster.
         rules: Compiled rules.
+        limits: Limits of the operator.
         groups: Move groups that may migrate.
         node_ids: Nodes with metrics, in the order of the rows.
         feasibility: Feasible nodes of guests.
@@ -200,6 +201,7 @@ class EncodedCluster:
         )
         self.snapshot = snapshot
         self.rules = rules
+        self.limits = limits
         self.node_ids = self.arrays.node_ids
         self.feasibility = self.arrays.feasibility
         self.group_of = self.arrays.group_of
@@ -208,7 +210,7 @@ class EncodedCluster:
 
     def with_groups(self, groups: Sequence[EncodedGroup]) -> EncodedCluster:
         """Return the same cluster with other *groups*."""
-        limits, load_model = self.arrays.limits, self._load_model
+        limits, load_model = self.limits, self._load_model
         return EncodedCluster(
             self.snapshot, self.rules, groups, limits, load_model, fill=self.fill
         )
@@ -222,7 +224,7 @@ class EncodedCluster:
     @cached_property
     def all_nodes(self) -> ClusterArrays:
         """Cluster for sequencing: also nodes whose load is unknown."""
-        return ClusterArrays(self.snapshot, self.rules, self.arrays.limits)
+        return ClusterArrays(self.snapshot, self.rules, self.limits)
 
     @cached_property
     def common_node(self) -> Indices:
@@ -237,7 +239,7 @@ class EncodedCluster:
     @cached_property
     def movable(self) -> MovableGuests:
         """Guests of the groups as arrays."""
-        bandwidth, _ = link_bandwidth(self.arrays.snapshot, self.arrays.limits)
+        bandwidth, _ = link_bandwidth(self.arrays.snapshot, self.limits)
         return MovableGuests(self.groups, self._load_model, bandwidth)
 
     @cached_property
@@ -250,7 +252,7 @@ class EncodedCluster:
     def capacity(self) -> Floats:
         """Most that each node that receives a group holds; shape (N, R)."""
         busy = self.load[:, CPU].sum() / self.total_capacity[:, CPU].sum()
-        limits = self.arrays.limits
+        limits = self.limits
         limit_ratio = np.array(
             [
                 max(1.0, CPU_OVERCOMMIT * busy),

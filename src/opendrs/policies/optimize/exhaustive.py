@@ -34,33 +34,21 @@ from opendrs.optimizer import (
 from opendrs.planning import GroupMove, sequence_path
 from opendrs.policies.optimize.candidate import CandidatePlan
 from opendrs.policies.optimize.context import OptimizeContext
+from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.explanations import MoveExplanations
-from opendrs.policies.optimize.movable_groups import (
-    EncodedGroup,
-    MovableGroups,
-    movable_units,
-)
+from opendrs.policies.optimize.movable_groups import MovableGroups
 from opendrs.policies.optimize.objective import GIB_ROW, KNEE_GAIN, Goal
 from opendrs.policies.optimize.placement_costs import PlacementCosts
-from opendrs.policies.optimize.small_cluster import (
-    SmallCluster,
-    encoded_units,
-    is_small,
-)
+from opendrs.policies.optimize.small_cluster import SmallCluster
 from opendrs.policies.preconditions import cluster_notes
 
 
 def exhaustive_plan(context: OptimizeContext) -> CandidatePlan | None:
     """Return the best of all plans; None if there are too many placements."""
-    nodes = context.cluster.node_ids
-    if not is_small(context.snapshot, context.groups, nodes):
+    small = context.repairs.small
+    if small is None:
         return None
-    units = movable_units(context.snapshot, context.groups, nodes)
-    unit_context = _context_of(context, encoded_units(units))
-    small = SmallCluster(unit_context.cluster)
-    if small.has_too_many_rules:
-        return None
-    return _ExhaustiveSearch(unit_context, small).best_plan()
+    return _ExhaustiveSearch(_context_of(context, small.cluster), small).best_plan()
 
 
 class _ExhaustiveSearch:
@@ -240,26 +228,23 @@ class _ExhaustiveSearch:
             now[each.unit] = [replace(guest, node=target) for guest in guests]
 
 
-def _context_of(
-    context: OptimizeContext, groups: tuple[EncodedGroup, ...]
-) -> OptimizeContext:
-    """Return the context with *groups* as the move groups.
+def _context_of(context: OptimizeContext, cluster: EncodedCluster) -> OptimizeContext:
+    """Return the context with *cluster*, and its groups as the move groups.
 
     Of the reasons why their guests would be skipped, only the budget remains.
     """
-    movable = {guest.id for group in groups for guest in group.guests}
     before = context.groups
     skipped = {
         name: reason
         for name, reason in before.skipped.items()
-        if name not in movable or reason.reason is SkipReason.OVER_BUDGET
+        if name not in cluster.group_of or reason.reason is SkipReason.OVER_BUDGET
     }
     former = cluster_notes(context.snapshot, context.rules, before.skipped)
     notes = cluster_notes(context.snapshot, context.rules, skipped)
     return replace(
         context,
-        groups=replace(before, groups=groups, skipped=skipped),
-        cluster=context.cluster.with_groups(groups),
+        groups=replace(before, groups=cluster.groups, skipped=skipped),
+        cluster=cluster,
         notes=(*notes, *(each for each in context.notes if each not in former)),
     )
 

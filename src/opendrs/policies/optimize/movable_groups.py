@@ -258,8 +258,8 @@ def _group_name(group: EncodedGroup) -> GuestId:
 
 def movable_units(
     snapshot: Snapshot, groups: MovableGroups, nodes: Collection[NodeId]
-) -> tuple[MoveGroup, ...]:
-    """Return the guests that may migrate, each with those that must move with it.
+) -> Iterator[MoveGroup]:
+    """Yield the guests that may migrate, each with those that must move with it.
 
     A guest without a way to be gathered with its group may still move alone. One whose
     memory is unknown stays.
@@ -270,35 +270,26 @@ def movable_units(
         nodes: Nodes with metrics.
     """
     fixed = groups.fixed
-    return tuple(
-        unit
-        for unit in units_of(snapshot)
-        if unit[0].node in nodes
-        and not fixed.intersection(each.id for each in unit)
-        and None not in memory_pair_of(unit)
-    )
-
-
-def memory_pair_of(unit: MoveGroup) -> tuple[float | None, float | None]:
-    """Return the measured and the committed memory that *unit* requires."""
-    required = required_memory(unit)
-    return required.measured, required.committed
+    for unit in units_of(snapshot):
+        if unit[0].node in nodes and fixed.isdisjoint(each.id for each in unit):
+            required = required_memory(unit)
+            if required.measured is not None and required.committed is not None:
+                yield unit
 
 
 def units_of(snapshot: Snapshot) -> Iterator[MoveGroup]:
     """Yield the active guests, those together that a kept affinity rule binds."""
-    guests = snapshot.guests.values()
-    active = {guest.id: guest for guest in guests if guest.is_active}
-    unit_of: dict[GuestId, set[GuestId]] = {name: {name} for name in active}
+    guests = snapshot.guests
+    bound: dict[GuestId, set[GuestId]] = {}
     for rule in snapshot.rules:
         if not (isinstance(rule, Affinity) and rule.strict):
             continue
-        members = [active[name] for name in sorted(rule.guests) if name in active]
-        if len({guest.occupied_nodes for guest in members}) == 1:
-            merged = set().union(*(unit_of[guest.id] for guest in members))
-            unit_of.update(dict.fromkeys(merged, merged))
-    seen: set[GuestId] = set()
-    for name in sorted(active):
-        if name not in seen:
-            seen |= unit_of[name]
-            yield tuple(active[each] for each in sorted(unit_of[name]))
+        members = [guests[name] for name in rule.guests if name in guests]
+        active = [guest for guest in members if guest.is_active]
+        if len({guest.occupied_nodes for guest in active}) == 1:
+            merged = set().union(*(bound.get(each.id, {each.id}) for each in active))
+            bound.update(dict.fromkeys(merged, merged))
+    for name in sorted(guests):
+        unit = sorted(bound.get(name, (name,)))
+        if name == unit[0] and guests[name].is_active:
+            yield tuple(guests[each] for each in unit)

@@ -59,7 +59,7 @@ from opendrs.policies.optimize.metrics import (
 )
 from opendrs.policies.optimize.movable_groups import MovableGroups, movable_groups
 from opendrs.policies.optimize.objective import Goal, encode_problem, plan_objective
-from opendrs.policies.optimize.small_cluster import is_small
+from opendrs.policies.optimize.small_cluster import small_cluster_units
 from opendrs.policies.preconditions import cluster_notes, unmet_precondition
 from opendrs.rules import compile_rules, with_drain_rule
 
@@ -311,7 +311,7 @@ class Optimize:
     def _has_candidates(self, snapshot: Snapshot, groups: MovableGroups) -> bool:
         """Return True if a guest may migrate."""
         nodes = node_loads(snapshot, self.load_model)
-        return bool(groups.groups) or is_small(snapshot, groups, nodes)
+        return bool(groups.groups or small_cluster_units(snapshot, groups, nodes))
 
     def _is_satisfied(self, before: ClusterMetrics) -> bool:
         goals = set(self.priorities)

@@ -55,7 +55,6 @@ from opendrs.policies.optimize.metrics import ClusterMetrics, measure_cluster
 from opendrs.policies.optimize.movable_groups import movable_groups
 from opendrs.policies.optimize.objective import Goal, encode_problem, repair_objective
 from opendrs.policies.optimize.policy import SEARCH_ROUNDS, best_plan
-from opendrs.policies.optimize.small_cluster import is_small
 from opendrs.policies.preconditions import cluster_notes, unmet_precondition
 from opendrs.rules import (
     compile_rules,
@@ -132,10 +131,7 @@ class Repair:
                 f"a budget of {context.budget} allows no migration",
             )
         repairs = context.repairs
-        is_exhaustive = is_small(
-            context.snapshot, context.groups, context.cluster.node_ids
-        )
-        if not is_exhaustive and not any(
+        if repairs.small is None and not any(
             repairs.may_improve(each)
             for each in violations(context.snapshot)
             if each.strict

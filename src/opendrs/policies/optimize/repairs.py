@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from opendrs.arrays import MobilityFilter
+from opendrs.arrays import MobilityFilter, MoveGroup
 from opendrs.metrics import LoadModel
 from opendrs.model import (
     Affinity,
@@ -21,6 +21,7 @@ from opendrs.model import (
     Snapshot,
     format_list,
 )
+from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.movable_groups import (
     MovableGroups,
     movable_groups,
@@ -31,7 +32,6 @@ from opendrs.policies.preconditions import group_by_detail, unmet_precondition
 from opendrs.rules import (
     AvailableMemory,
     CompiledRules,
-    FeasibilityChecker,
     InfeasibleAntiAffinity,
     Violation,
     compile_rules,
@@ -101,12 +101,12 @@ def unresolved_violations(
         )
     snapshot = with_drain_rule(snapshot)
     rules = compile_rules(snapshot)
-    targets = FeasibilityChecker(snapshot, rules, limits)
     selection = MobilityFilter(
         load_model=load_model, allow_cold_migration=allow_cold_migration
     )
     groups = movable_groups(snapshot, rules, limits, selection)
-    repairs = RepairBlockers(snapshot, rules, targets, groups, limits, load_model)
+    cluster = EncodedCluster(snapshot, rules, groups.groups, limits, load_model)
+    repairs = RepairBlockers(cluster, groups)
     return tuple(
         UnresolvedViolation(
             violation,
@@ -143,32 +143,31 @@ class _RepairFeasibility:
     guests have left, and no guest with anti-affinity stays there.
 
     Args:
-        snapshot: Cluster before a plan.
-        targets: Feasible nodes of guests.
-        fixed: Guests that may not migrate.
-        limits: Limits of the operator.
-        small: All placements; None if they are too many.
+        cluster: Cluster before a plan.
+        groups: Groups that may migrate, and skipped guests.
     """
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        targets: FeasibilityChecker,
-        fixed: frozenset[GuestId],
-        limits: Limits,
-        small: SmallCluster | None,
-    ) -> None:
-        self._snapshot = snapshot
-        self._targets = targets
-        self._fixed = fixed
-        self._limits = limits
-        self._small = small
-        self._unit_of = {each.id: unit for unit in units_of(snapshot) for each in unit}
+    def __init__(self, cluster: EncodedCluster, groups: MovableGroups) -> None:
+        self._cluster = cluster
+        self._groups = groups
+        self._snapshot = cluster.snapshot
+        self._targets = cluster.feasibility
+        self._fixed = groups.fixed
+
+    @cached_property
+    def small(self) -> SmallCluster | None:
+        """All placements; None if they are too many."""
+        return SmallCluster.of(self._cluster, self._groups)
+
+    @cached_property
+    def _unit_of(self) -> dict[GuestId, MoveGroup]:
+        units = units_of(self._snapshot)
+        return {guest.id: unit for unit in units for guest in unit}
 
     def is_repairable(self, violation: Violation) -> bool:
         """Return True if a plan could repair *violation*."""
-        if self._small is not None:
-            return self._small.repairs(violation)
+        if self.small is not None:
+            return self.small.repairs(violation)
         if isinstance(violation.rule, Affinity):
             names = sorted(violation.guests)
             guests = [self._snapshot.guests[name] for name in names]
@@ -226,7 +225,7 @@ class _RepairFeasibility:
         return {
             name: left.plus(
                 required_memory(departing[name]),
-                usable_memory(self._snapshot.nodes[name], self._limits),
+                usable_memory(self._snapshot.nodes[name], self._cluster.limits),
             )
             for name, left in self._targets.available_memory.items()
         }
@@ -236,31 +235,21 @@ class RepairBlockers:
     """Explanation of what prevents the repair of violations of strict rules.
 
     Args:
-        snapshot: Cluster before a plan.
-        rules: Compiled rules.
-        targets: Feasible nodes of guests.
+        cluster: Cluster before a plan.
         groups: Groups that may migrate, and skipped guests.
-        limits: Limits of the operator.
-        load_model: Load that counts.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the cluster, and what restricts it
-        self,
-        snapshot: Snapshot,
-        rules: CompiledRules,
-        targets: FeasibilityChecker,
-        groups: MovableGroups,
-        limits: Limits,
-        load_model: LoadModel,
-    ) -> None:
-        self._snapshot = snapshot
-        self._rules = rules
-        self._targets = targets
+    def __init__(self, cluster: EncodedCluster, groups: MovableGroups) -> None:
+        self._snapshot = cluster.snapshot
+        self._rules = cluster.rules
+        self._targets = cluster.feasibility
         self._skipped = groups.skipped
-        small = SmallCluster.of(snapshot, rules, groups, limits, load_model)
-        self._feasibility = _RepairFeasibility(
-            snapshot, targets, groups.fixed, limits, small
-        )
+        self._feasibility = _RepairFeasibility(cluster, groups)
+
+    @property
+    def small(self) -> SmallCluster | None:
+        """All placements of the cluster; None if they are too many."""
+        return self._feasibility.small
 
     def is_repairable(self, violation: Violation) -> bool:
         """Return True if a plan might repair *violation*, and all of its rule."""

@@ -14,12 +14,10 @@ from itertools import combinations
 import numpy as np
 
 from opendrs.arrays import MoveGroup
-from opendrs.metrics import LoadModel
 from opendrs.model import (
     Affinity,
     AntiAffinity,
     GuestId,
-    Limits,
     Mobility,
     NodeAffinity,
     NodeId,
@@ -38,27 +36,27 @@ from opendrs.policies.optimize.movable_groups import (
     MovableGroups,
     movable_units,
 )
-from opendrs.rules import CompiledRules, Violation, drain_rules
+from opendrs.rules import Violation, drain_rules
 
 StrictRule = Affinity | AntiAffinity | NodeAffinity
 MAX_PLACEMENTS = 60_000  # some tenths of a second
 MAX_BITS = 62  # violations of node rules that one unit can have
 
 
-def is_small(
+def small_cluster_units(
     snapshot: Snapshot, groups: MovableGroups, nodes: Collection[NodeId]
-) -> bool:
-    """Return True if all placements of the guests that may migrate can be compared.
+) -> tuple[EncodedGroup, ...]:
+    """Return the guests that may migrate; empty if they have too many placements.
 
-    The arguments are those of `movable_units`.
+    Each is on one node, with those that must move with it. The arguments are those of
+    `movable_units`.
     """
-    units = len(movable_units(snapshot, groups, nodes))
-    return units > 0 and len(nodes) ** units <= MAX_PLACEMENTS
-
-
-def encoded_units(units: Iterable[MoveGroup]) -> tuple[EncodedGroup, ...]:
-    """Return *units*, each of which is on one node, as move groups."""
-    return tuple(EncodedGroup(unit, unit[0].node) for unit in units)
+    units: list[EncodedGroup] = []
+    for unit in movable_units(snapshot, groups, nodes):
+        units.append(EncodedGroup(unit, unit[0].node))
+        if len(nodes) ** len(units) > MAX_PLACEMENTS:
+            return ()
+    return tuple(units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +75,15 @@ class _RuleMembers:
 class SmallCluster:
     """All placements of the units of a small cluster.
 
+    Attributes:
+        cluster: Cluster whose groups are the units.
+
     Args:
         cluster: Cluster whose groups are the units.
     """
 
     def __init__(self, cluster: EncodedCluster) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
         self._unit_of = cluster.group_of
         snapshot = cluster.snapshot
         self._rules = [
@@ -92,31 +93,21 @@ class SmallCluster:
         ]
 
     @classmethod
-    def of(
-        cls,
-        snapshot: Snapshot,
-        rules: CompiledRules,
-        groups: MovableGroups,
-        limits: Limits,
-        load_model: LoadModel,
-    ) -> SmallCluster | None:
-        """Return the placements of *snapshot*; None if they are too many."""
-        cluster = EncodedCluster(snapshot, rules, (), limits, load_model)
-        if not is_small(snapshot, groups, cluster.node_ids):
-            return None
-        units = movable_units(snapshot, groups, cluster.node_ids)
-        small = cls(cluster.with_groups(encoded_units(units)))
-        return None if small.has_too_many_rules else small
+    def of(cls, cluster: EncodedCluster, groups: MovableGroups) -> SmallCluster | None:
+        """Return the placements of *cluster*; None if they are too many."""
+        units = small_cluster_units(cluster.snapshot, groups, cluster.node_ids)
+        small = cls(cluster.with_groups(units))
+        return None if not units or small._has_too_many_rules else small
 
     @property
-    def has_too_many_rules(self) -> bool:
+    def _has_too_many_rules(self) -> bool:
         """True if the violations of node rules of a unit do not fit into a bit set."""
         return any(len(self._node_rules(unit)) > MAX_BITS for unit in self.units)
 
     @property
     def units(self) -> Sequence[MoveGroup]:
         """The units that may move, U."""
-        return [group.guests for group in self._cluster.groups]
+        return [group.guests for group in self.cluster.groups]
 
     def _node_rules(self, unit: MoveGroup) -> list[NodeAffinity]:
         """Return the strict node rules of *unit*, once for each guest they concern."""
@@ -130,7 +121,7 @@ class SmallCluster:
 
     def _forbidden(self, unit: MoveGroup) -> Mask:
         """Return True for nodes that each node rule of *unit* forbids; (rules, N)."""
-        nodes, rules = self._cluster.node_ids, self._node_rules(unit)
+        nodes, rules = self.cluster.node_ids, self._node_rules(unit)
         rows = [[name not in rule.nodes for name in nodes] for rule in rules]
         return np.array(rows, np.bool_).reshape(len(rules), len(nodes))
 
@@ -148,7 +139,7 @@ class SmallCluster:
     @cached_property
     def graph(self) -> PlacementGraph:
         """The placements, and the moves between them, with what they transfer."""
-        cluster, arrays = self._cluster, self._cluster.arrays
+        cluster, arrays = self.cluster, self.cluster.arrays
         known = np.isfinite(arrays.available).all(axis=1)
         suited = np.array([arrays.classes.suited(unit) for unit in self.units])
         live = [
@@ -175,17 +166,17 @@ class SmallCluster:
     def _members(self, guests: Iterable[GuestId]) -> _RuleMembers:
         units, fixed = [], []
         for name in sorted(guests):
-            guest = self._cluster.snapshot.guests.get(name)
+            guest = self.cluster.snapshot.guests.get(name)
             if name in self._unit_of:
                 units.append(self._unit_of[name])
             elif guest is not None and guest.is_active:
-                index = self._cluster.arrays.index
+                index = self.cluster.arrays.index
                 fixed += [index.get(node, -1) for node in guest.occupied_nodes]
         return _RuleMembers(tuple(units), tuple(fixed))
 
     def _avoided(self) -> Mask:
         """Return the nodes of fixed guests with anti-affinity to each unit; (U, N)."""
-        avoided = np.zeros((len(self.units), len(self._cluster.node_ids)), np.bool_)
+        avoided = np.zeros((len(self.units), len(self.cluster.node_ids)), np.bool_)
         for rule in self._rules:
             if isinstance(rule, AntiAffinity):
                 members = self._members(rule.guests)
@@ -234,7 +225,7 @@ class SmallCluster:
 
     def _misplaced(self, rule: NodeAffinity, members: _RuleMembers) -> Floats:
         """Return how many of *members* are not on the nodes of *rule*; shape (S,)."""
-        allowed = np.array([name in rule.nodes for name in self._cluster.node_ids])
+        allowed = np.array([name in rule.nodes for name in self.cluster.node_ids])
         misplaced = ~allowed[self.graph.assignments[list(members.units)]]
         count: Floats = misplaced.sum(axis=0).astype(np.float64)
         return count
