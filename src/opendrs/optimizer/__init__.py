@@ -11,6 +11,7 @@ from opendrs.optimizer.exhaustive import imbalance_costs as imbalance_costs
 from opendrs.optimizer.exhaustive import overfilled as overfilled
 from opendrs.optimizer.exhaustive import placement_costs as placement_costs
 from opendrs.optimizer.exhaustive import placement_loads as placement_loads
+from opendrs.optimizer.feasibility import FEASIBILITY_SLACK as FEASIBILITY_SLACK
 from opendrs.optimizer.feasibility import budget_use as budget_use
 from opendrs.optimizer.feasibility import loads as loads
 from opendrs.optimizer.node_cost import imbalance_distance as imbalance_distance

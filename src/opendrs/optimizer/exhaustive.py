@@ -20,6 +20,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from opendrs.optimizer.feasibility import FEASIBILITY_SLACK
 from opendrs.optimizer.problem import Floats, Indices, Mask, Problem
 
 Placements = npt.NDArray[np.intp]
@@ -115,10 +116,11 @@ class PlacementGraph:
     def joined(self) -> tuple[tuple[tuple[int, ...], Mask], ...]:
         """Units of each constraint to be together, and where it holds; shape (S,)."""
         return tuple(
-            (units, self._are_together(units, node)) for units, node in self.together
+            (units, self.are_together(units, node)) for units, node in self.together
         )
 
-    def _are_together(self, units: tuple[int, ...], node: int) -> Mask:
+    def are_together(self, units: tuple[int, ...], node: int) -> Mask:
+        """Return the placements with *units* on one node: *node*, or any if -1."""
         where = self.assignments[list(units)]
         place = where[0] if node < 0 else np.full(self.count, node)
         same: Mask = (where == place).all(axis=0)
@@ -305,7 +307,7 @@ def overfilled(problem: Problem, assignments: Indices, loads: Floats) -> Mask:
     """
     found = np.zeros(assignments.shape[1], np.bool_)
     away = assignments != problem.origin[:, None]
-    slack = 1 + 1e-9
+    slack = 1 + FEASIBILITY_SLACK
     for node in range(problem.node_count):
         receives = (away & (assignments == node)).any(axis=0)
         full = (loads[node] > problem.capacity[node][:, None] * slack).any(axis=0)

@@ -18,6 +18,7 @@ import numpy as np
 from opendrs.arrays import MoveGroup, SkippedGuest, SkipReason
 from opendrs.model import Guest, GuestId
 from opendrs.optimizer import (
+    FEASIBILITY_SLACK,
     Floats,
     Indices,
     Mask,
@@ -73,25 +74,27 @@ class _ExhaustiveSearch:
             problem = self._with_knee_price(problem)
         reached = self._reached(problem)
         transfer = reached.transfer
-        allowed = self._is_candidate & np.isfinite(transfer)
-        if math.isfinite(budget.gib):
-            allowed &= transfer <= problem.budgets[GIB_ROW] * (1 + 1e-12)
         values = self._values(problem)
-        if not math.isfinite(budget.gib):  # what detours cost counts as well
+        if math.isfinite(budget.gib):
+            allowed = transfer <= problem.budgets[GIB_ROW] * (1 + FEASIBILITY_SLACK)
+        else:
+            allowed = np.isfinite(transfer)
             displaced = self._graph.assignments != self._graph.origin[:, None]
-            values = values + transfer - problem.move_cost @ displaced
-        candidates = np.flatnonzero(allowed)
-        order = np.lexsort(
-            (
-                transfer[candidates],
-                np.round(values[candidates], 12),
-                self._rank[candidates],
-            )
-        )
-        best = int(candidates[order[0]])
-        within = candidates[transfer[candidates] <= transfer[best]]
+            values += transfer - problem.move_cost @ displaced  # cost of detours
+        best = self._best(allowed, values, transfer)
+        within = self._is_candidate & (transfer <= transfer[best])
         bound = math.sqrt(float(self._imbalance[within].min()))
         return self._plan(problem, best, reached.path(best), bound)
+
+    def _best(self, allowed: Mask, values: Floats, transfer: Floats) -> int:
+        """Return the best of the *allowed* candidates; all arguments (S,).
+
+        The rank counts first, then the value, then the transfer.
+        """
+        found = np.flatnonzero(self._is_candidate & allowed)
+        rounded = np.round(values[found], 12)
+        order = np.lexsort((transfer[found], rounded, self._rank[found]))
+        return int(found[order[0]])
 
     @cached_property
     def _problem(self) -> Problem:
@@ -172,11 +175,8 @@ class _ExhaustiveSearch:
 
     def _with_knee_price(self, problem: Problem) -> Problem:
         """Return *problem* with the price per GiB at the knee of gain over transfer."""
-        reached = self._reached(problem).transfer
-        allowed = np.flatnonzero(self._is_candidate & np.isfinite(reached))
-        values = self._values(problem)[allowed]
-        order = np.lexsort((np.round(values, 12), self._rank[allowed]))
-        best = int(allowed[order[0]])
+        transfer = self._reached(problem).transfer
+        best = self._best(np.isfinite(transfer), self._values(problem), transfer)
         displaced = self._graph.assignments[:, best] != self._graph.origin
         moved = float(self._cluster.movable.transfer[displaced].sum())
         gain = float(self._imbalance[self._graph.start] - self._imbalance[best])

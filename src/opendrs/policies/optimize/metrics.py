@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opendrs.metrics import ImbalanceMetric, LoadModel, NodeLoad, imbalance, node_loads
+from opendrs.metrics import ImbalanceMetric, LoadModel, NodeLoad, node_loads
 from opendrs.model import GIB, Limits, NodeId, Snapshot, resource_pair
+from opendrs.policies.load_metrics import load_metrics
 from opendrs.policies.optimize.contention import ContentionThresholds
 from opendrs.policies.optimize.objective import Goal
 from opendrs.rules import (
@@ -24,7 +25,6 @@ ROUNDING = 1e-9  # differences below this are rounding
 IMBALANCE = "imbalance (RMS deviation from the balanced load)"
 """Label of `ClusterMetrics.imbalance`; other policies use the CV of the mean load."""
 EQUAL_WEIGHTS = (1.0, 1.0)
-_VARIATIONS = "imbalance", "cpu_imbalance", "memory_imbalance"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,10 +97,6 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
     loads = node_loads(snapshot, load_model)
     drained = drained_nodes(snapshot)
     kept = {name: load for name, load in loads.items() if name not in drained}
-    cpu = [load.cpu for load in kept.values()]
-    memory = [load.memory for load in kept.values()]
-    mean = [load.mean for load in kept.values()]
-    cvs = [imbalance(each, ImbalanceMetric.CV) for each in (mean, cpu, memory)]
     used_nodes = _used_nodes(snapshot, kept)
     violated = count_strict(violations(snapshot))
     overfull = _overfull(snapshot, limits, loads, fill)
@@ -115,9 +111,7 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
         used_nodes=used_nodes,
         thresholds=thresholds,
         figures={
-            **dict(zip(_VARIATIONS, cvs, strict=True)),
-            "highest_cpu": max(cpu, default=0.0),
-            "highest_memory": max(memory, default=0.0),
+            **load_metrics(kept, ImbalanceMetric.CV),
             "broken_rules": float(violated.rules),
             "overfull_gib": overfull,
             "waiting_cores": waiting,

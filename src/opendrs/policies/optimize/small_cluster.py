@@ -71,6 +71,16 @@ class _RuleMembers:
     units: tuple[int, ...]
     fixed: tuple[int, ...]
 
+    @property
+    def can_share_node(self) -> bool:
+        """True if the members that do not move share a node with metrics."""
+        return -1 not in self.fixed and len(set(self.fixed)) <= 1
+
+    @property
+    def fixed_node(self) -> int:
+        """Node of the members that do not move; -1 without such members."""
+        return min(self.fixed, default=-1)
+
 
 class SmallCluster:
     """All placements of the units of a small cluster.
@@ -197,10 +207,10 @@ class SmallCluster:
         for rule in self._rules:
             if isinstance(rule, Affinity):
                 members = self._members(rule.guests)
-                units, nodes = tuple(sorted(set(members.units))), set(members.fixed)
-                can_hold = len(nodes) <= 1 and -1 not in nodes
-                if units and can_hold and len(units) + len(nodes) > 1:
-                    yield units, min(nodes, default=-1)
+                units = tuple(sorted(set(members.units)))
+                several = len(units) > 1 or members.fixed
+                if units and several and members.can_share_node:
+                    yield units, members.fixed_node
 
     @cached_property
     def violations(self) -> tuple[Floats, Floats]:
@@ -240,13 +250,10 @@ class SmallCluster:
         return pairs
 
     def _are_together(self, members: _RuleMembers) -> Mask:
-        where = self.graph.assignments[list(members.units)]
-        nodes = set(members.fixed)
-        if len(nodes) > 1 or -1 in nodes:
+        """Return the placements in which *members* share a node; shape (S,)."""
+        if not members.can_share_node:
             return np.zeros(self.graph.count, np.bool_)
-        place = where[0] if not nodes else np.full(self.graph.count, min(nodes))
-        same: Mask = (where == place).all(axis=0)
-        return same
+        return self.graph.are_together(members.units, members.fixed_node)
 
     def repairs(self, violation: Violation) -> bool:
         """Return True if safe moves reach a placement without *violation*."""
