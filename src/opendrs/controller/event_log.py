@@ -56,7 +56,7 @@ class LoggingObserver(NullControllerObserver):
         self._last_detail = ""
 
     def step_started(self, step: Step) -> None:
-        """Log the start with the reason given by the policy."""
+        """Log the start with the reason, whose values are those of the plan."""
         self._running.add(step.id)
         _log_step(LogEventCode.STEP_STARTED, step, "started", step.detail)
 
@@ -117,7 +117,8 @@ def _log_step(
     detail: str = "",
     level: int = logging.INFO,
 ) -> None:
-    suffix = f": {detail}" if detail else ""
+    label = "reason in the plan: " if event is LogEventCode.STEP_STARTED else ""
+    suffix = f": {label}{detail}" if detail else ""
     log_event(
         event,
         f"{_describe_step(step)}: {state}{suffix}",
