@@ -143,6 +143,21 @@ def test_only_listed_transitions_are_possible(open_as: Open) -> None:
             assert found.state is (after if is_changed else before)
 
 
+def test_change_from_another_state_is_refused(open_as: Open) -> None:
+    change = replace(to(PlanState.SUPERSEDED), only_from=PlanState.PROPOSED)
+    with open_as(Access.CONTROL) as store:
+        plans = DatabasePlanStore(store)
+        for name in ("a", "b"):
+            plans.add(plan(name))
+        assert plans.change("a", to(PlanState.APPROVED))
+
+        assert not plans.change("a", change)
+        assert plans.change("b", change)
+
+        states = {each.id: each.state for each in plans.plans()}
+        assert states == {"a": PlanState.APPROVED, "b": PlanState.SUPERSEDED}
+
+
 @pytest.mark.parametrize(
     "state", [state for state in PlanState if state not in ("proposed", "approved")]
 )

@@ -41,8 +41,17 @@ class PlanStates:
         self._clock = clock
 
     def change(self, plan: PlanRecord, state: PlanState, detail: str = "") -> bool:
-        """Change the state of *plan*; return False if an operator was faster."""
-        change = PlanChange(state=state, at=self._clock.now(), detail=detail)
+        """Change the state of *plan*; return False if an operator was faster.
+
+        A plan that is approved meanwhile does not expire, nor is it superseded.
+        """
+        is_proposed = plan.state is PlanState.PROPOSED
+        change = PlanChange(
+            state=state,
+            at=self._clock.now(),
+            detail=detail,
+            only_from=plan.state if is_proposed else None,
+        )
         is_changed = self._plans.change(plan.id, change)
         if is_changed:
             # The detail of a plan that is done is that of the event `plan-executed`.

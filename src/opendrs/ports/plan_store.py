@@ -145,6 +145,8 @@ class PlanChange:
         approval: The approval, if the new state is approved.
         action: Command of the operator that changes the state, for the audit; None if
             the controller changes it.
+        only_from: State that the plan must have; None for any that the new state may
+            follow.
     """
 
     state: PlanState
@@ -152,6 +154,7 @@ class PlanChange:
     detail: str = ""
     approval: PlanApproval | None = None
     action: OperatorAction | None = None
+    only_from: PlanState | None = None
 
 
 class PlanStore(Protocol):

@@ -147,7 +147,7 @@ def _change_plan(connection: Connection, name: str, change: PlanChange) -> bool:
     before = [
         state.value
         for state, following in PLAN_TRANSITIONS.items()
-        if change.state in following
+        if change.state in following and change.only_from in {None, state}
     ]
     values: dict[str, object] = {
         "state": change.state.value,

@@ -14,6 +14,7 @@ from opendrs.controller import execute
 from opendrs.controller.events import LogEventCode
 from opendrs.controller.modes import MODE_KEY, Entries, ModeChange
 from opendrs.controller.plan_records import plan_id
+from opendrs.controller.plan_states import PlanStates
 from opendrs.controller.protection import BREAKER_KEY
 from opendrs.model import Action, time_as_text
 from opendrs.policies import AutoRebalance
@@ -180,6 +181,18 @@ def test_other_decision_supersedes_the_proposed_plan(store: SqliteStore) -> None
     advised.cycle()
 
     assert advised.states()[0] == "superseded"
+
+
+def test_plan_that_is_approved_meanwhile_is_not_superseded(store: SqliteStore) -> None:
+    advised = AdvisedController(store, mode=Mode.ADVISE)
+    advised.cycle()
+    proposed = advised.last()
+    states = PlanStates(advised.plans, store, advised.simulation.clock)
+    advised.approve(proposed)
+
+    assert not states.change(proposed, PlanState.SUPERSEDED, "newer decision")
+
+    assert advised.states() == ["approved"]
 
 
 def test_policy_that_waits_does_not_supersede_the_proposed_plan(
