@@ -150,6 +150,7 @@ def test_missing_key_is_taken_from_systemd_credentials(
         (404, "Instance not found", IncusNotFoundError),
         (503, "Cluster member is offline", PlatformUnavailableError),
         (500, "Server isn't ready yet", PlatformUnavailableError),
+        (500, "Target cluster member is unavailable", PlatformUnavailableError),
         (500, "Missing event connection with target", PlatformUnavailableError),
         (400, "Instances with backups cannot be moved", PlatformError),
     ],

@@ -308,12 +308,27 @@ def test_forgotten_operation_is_judged_by_location(
 
 
 @pytest.mark.parametrize("status", ["Offline", "Online"])
+@pytest.mark.parametrize(
+    ("is_running", "failure"),
+    [
+        (False, Failure("/instances/v1", status=503)),
+        (
+            True,  # its operation is on the source
+            Failure("/operations/", message="Target cluster member is unavailable"),
+        ),
+    ],
+)
 def test_task_on_an_offline_source_is_lost(
-    cluster: IncusDouble, platform: IncusPlatform, status: str
+    cluster: IncusDouble,
+    platform: IncusPlatform,
+    status: str,
+    is_running: bool,  # noqa: FBT001
+    failure: Failure,
 ) -> None:
-    task = platform.find(MOVE)
+    cluster.slow["v1"] = 60.0
+    task = platform.start(MOVE) if is_running else platform.find(MOVE)
     cluster.members[0]["status"] = status
-    cluster.failures = [Failure("/instances/v1", status=503)]
+    cluster.failures = [failure]
 
     if status == "Offline":
         assert platform.status(task).state is TaskState.LOST

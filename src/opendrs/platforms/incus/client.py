@@ -48,7 +48,12 @@ _SOCKET_URL = "http://incus"  # the host name is arbitrary
 _NO_PARAMETERS: Parameters = {}
 # Errors with status 500 that say which kind they are, as answered by 6.0.4 and 7.0.2.
 _DENIED = ("does not have permission", "certificate is restricted", "not authorized")
-_UNAVAILABLE = ("server isn't ready", "missing event connection", "is offline")
+_UNAVAILABLE = (
+    "server isn't ready",
+    "missing event connection",
+    "is offline",
+    "member is unavailable",  # Incus 7, for operations on an offline member
+)
 
 
 class IncusNotFoundError(PlatformError):
