@@ -143,7 +143,7 @@ def test_only_listed_transitions_are_possible(open_as: Open) -> None:
             assert found.state is (after if is_changed else before)
 
 
-def test_change_from_another_state_is_refused(open_as: Open) -> None:
+def test_change_from_another_state_is_rejected(open_as: Open) -> None:
     change = replace(to(PlanState.SUPERSEDED), only_from=PlanState.PROPOSED)
     with open_as(Access.CONTROL) as store:
         plans = DatabasePlanStore(store)

@@ -10,7 +10,7 @@ const METRICS: Record<string, { label: string; form: "percent" | "ratio" | "coun
   mean_memory: { label: "Mean memory load", form: "percent" },
   suffering: { label: "Suffering guests", form: "count" },
   broken_rules: { label: "Violated strict rules", form: "count" },
-  overfull_gib: { label: "Memory above the limit (GiB)", form: "decimal" },
+  overfull_gib: { label: "Memory above what nodes may hold (GiB)", form: "decimal" },
   waiting_cores: { label: "Unmet CPU demand (cores)", form: "decimal" },
   waiting_gib: { label: "Unmet memory demand (GiB)", form: "decimal" },
   used_nodes: { label: "Nodes with guests", form: "count" },

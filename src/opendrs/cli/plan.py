@@ -79,9 +79,10 @@ def command(  # noqa: PLR0913 - one for each option
     its CPU and memory load.
 
     If violated strict rules can be repaired, the plan contains only the repair. Execute
-    it before you plan with the policy, or omit it with --set repair_first=false. If
-    strict rules would remain violated after the plan, the summary names them, and the
-    command that repairs them if there is one.
+    it before you plan with the policy, or omit it with --set repair_first=false. The
+    policy optimize repairs rules and balances in one plan. If strict rules would remain
+    violated after the plan, the summary names them, and the command that repairs them
+    if there is one.
 
     The steps follow in a safe order with their reasons. Then come the load of each node
     before and after the plan, the skipped guests with the reason, and the assumptions
@@ -92,7 +93,7 @@ def command(  # noqa: PLR0913 - one for each option
     rules, then those that reduce the load of their source node most. In the reason of a
     step, the mean load of a node is the mean of its CPU and memory load. If there are
     more than 20 nodes, the five most loaded are shown. --all shows all steps and nodes,
-    and the metrics that the policy optimizes. JSON is always complete.
+    and further metrics of the cluster. JSON is always complete.
 
     If the output is a pipe or a file, each row is one line, with a tab between
     columns.

@@ -44,10 +44,10 @@ from opendrs.model import (
     format_count,
     format_list,
 )
-from opendrs.policies.optimize import Repair
 from opendrs.rules import violation_change
 
 RESOURCES = ("cpu", "memory")
+CORES, MEMORY = "cores used", "memory used"  # by the guest of a step
 MAX_STEPS_LISTED = 10  # without --all: the most valuable
 MAX_NODES_LISTED = 5  # without --all: the most loaded
 MAX_NOTES_LISTED = 5
@@ -62,7 +62,7 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "highest_cpu": ("highest CPU load", PERCENT),
     "highest_memory": ("highest memory load", PERCENT),
     "broken_rules": ("violated strict rules", COUNT),
-    "overfull_gib": ("memory above the limit (GiB)", TENTHS),
+    "overfull_gib": ("memory above what nodes may hold (GiB)", TENTHS),
     "waiting_cores": ("unmet CPU demand (cores)", TENTHS),
     "waiting_gib": ("unmet memory demand (GiB)", TENTHS),
     "used_nodes": ("nodes with guests", COUNT),
@@ -147,7 +147,7 @@ def print_steps(
             f"nodes most; {ALL_OPTION_HINT}"
         )
         screen.print(Text(abridgment, style="dim"))
-    headings = ["step", "guest", "from", "to", "cores", "memory"]
+    headings = ["step", "guest", "from", "to", CORES, MEMORY]
     rows = [_step_cells(step, snapshot) for step in steps]
     if any(step.depends_on for step in steps):
         headings.append("depends on")
@@ -158,7 +158,7 @@ def print_steps(
         ]
     if shortened or not screen.is_terminal:
         repairs = repaired_rules(plan, snapshot)
-        listing = create_table(*headings, "detail", right=["cores", "memory"])
+        listing = create_table(*headings, "detail", right=[CORES, MEMORY])
         for row, step in zip(rows, steps, strict=True):
             short = _short_detail(step, snapshot, repairs=step.id in repairs)
             add_row(
@@ -185,7 +185,7 @@ def _short_detail(step: Step, snapshot: Snapshot, *, repairs: bool) -> str:
         format_percent(_mean_load(snapshot, name)).strip()
         for name in (action.source, action.target)
     )
-    return f"mean load {source}, target {target}"
+    return f"mean load of the source {source}, of the target {target}"
 
 
 def _mean_load(snapshot: Snapshot, name: NodeId) -> float | None:
@@ -270,13 +270,11 @@ def _load_cell(
 def print_metrics(
     screen: Console, summary: PlanSummary, after: Mapping[str, float]
 ) -> None:
-    """Print the metrics of the policy before and *after*, if it has any."""
+    """Print the metrics of the cluster before and *after*, if there are any."""
     before = summary.decision.before
     if not before:
         return
-    policy = Repair.name if summary.decision.repair_first else summary.policy
-    heading = f"metric of {printable(policy)}"
-    listing = create_table(heading, "before", "after", right=["before", "after"])
+    listing = create_table("metric", "before", "after", right=["before", "after"])
     for name, value in before.items():
         label, form = METRICS.get(name, (name.replace("_", " "), RATIO))
         if name in IMBALANCES:

@@ -54,8 +54,8 @@ def command(  # noqa: PLR0913 - one parameter for each option
     observes the cluster and decides with the policy. What it does with the plan
     depends on the mode: observe (the default) only records it, advise executes it
     after opendrs approve, automatic executes it at once. opendrs mode shows and changes
-    the mode. After opendrs pause, no steps start until the given time, or until
-    opendrs resume.
+    the mode (not with --platform demo). After opendrs pause, no steps start until the
+    given time, or until opendrs resume.
 
     With [[schedule]], several policies run, each in its time windows: for example
     balance by day and consolidate by night. One cycle runs at a time. Outside of all
@@ -69,9 +69,10 @@ def command(  # noqa: PLR0913 - one parameter for each option
     for both are created by opendrs access.
 
     It logs to standard error, one line for each event. The line of a started step
-    repeats the reason from the plan. Its values are expected, not measured. They assume
-    that all steps with lower numbers are done: the loads and the first imbalance apply
-    before this step, the second imbalance after it. Decisions and violations of strict
+    repeats the reason from the plan, so its values are expected, not measured. In
+    "imbalance (CV) X → Y", X and the loads are those after all steps with lower
+    numbers, Y is the imbalance after this step too. Values with "counting only this
+    step" assume that no other step is executed. Decisions and violations of strict
     rules are logged only when they change. --level debug logs the decision of every
     cycle.
 

@@ -283,7 +283,8 @@ class ControllerFactory:
         )
         in_memory = not self._source.is_persistent
         change = (
-            "to change it, set mode in [controller] of the configuration file"
+            "to change it, set mode in [controller] of the configuration file and "
+            "restart (opendrs mode needs a platform with a database)"
             if in_memory
             else f"change it with: opendrs mode {name} MODE"
         )

@@ -49,7 +49,7 @@ def first_repair(
     repair = repair_for(policy).decide(snapshot, None)
     if not repair.plan.steps:
         return None
-    detail = f"{repair.detail}; {policy.name} decides after the repair"
+    detail = f"{repair.detail}; {policy.name} plans after these repairs"
     return Decision(
         repair.reason,
         memory,

@@ -63,7 +63,7 @@ def test_demo_all_shows_all_steps_and_the_metrics_of_the_policy(
     brief, output = lines(opendrs("demo").out), lines(opendrs("demo", "--all").out)
 
     assert not any("the 10 of 19 steps" in line for line in output)
-    assert output.count("metric of balance before after") == 2
+    assert output.count("metric before after") == 2
     assert "metric before after" not in brief
 
 

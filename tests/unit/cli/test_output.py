@@ -75,7 +75,7 @@ def test_table_shows_power_on_dependencies_and_cold_migration(
     TableOutput(REPAIR).show_decision(apply_result())
 
     lines = printed_lines(capsys)
-    assert "step guest from to cores memory depends on detail" in lines
+    assert "step guest from to cores used memory used depends on detail" in lines
     assert "1 power-on b room is needed" in lines
     assert "2 ct (stop, start) a b ? ? 1 it is the largest" in lines
 

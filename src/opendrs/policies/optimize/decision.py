@@ -18,6 +18,7 @@ from opendrs.policies.optimize.metrics import (
 from opendrs.policies.optimize.objective import Goal
 from opendrs.rules import drained_nodes
 
+NO_LESS = "no plan that transfers at most as much memory reaches less than"
 MIN_SHOWN_GAP = 0.0005  # fraction below which the gap to the lower bound is not shown
 REASONS = {
     Goal.REPAIR: DecisionReason.REPAIRS_RULES,
@@ -72,7 +73,7 @@ def _empty_decision(candidate: CandidatePlan) -> Decision[None]:
         reason = DecisionReason.NO_CANDIDATE
         *first, last = context.priorities
         goals = f"goals {', '.join(first)} or {last}" if first else f"goal {last}"
-        detail = f"no plan improves the {goals}"
+        detail = f"no plan is better by the {goals}"
         if math.isfinite(context.budget.minutes):
             detail += f" within {context.budget.minutes:g} min"
     return Decision(
@@ -109,12 +110,9 @@ def _bound_note(candidate: CandidatePlan) -> Iterator[str]:
         reached = imbalance_distance(context.problem, load) / math.sqrt(scale)
         better = max(0.0, reached - least) / reached if reached > 0 else 0.0
         if better >= 1 - MIN_SHOWN_GAP:
-            limit = "no lower bound found for plans that transfer no more"
+            limit = "no lower bound found"
         elif better >= MIN_SHOWN_GAP:
-            limit = (
-                f"at least {least:.4f} ({better:.1%} lower) with any plan that "
-                "transfers no more"
-            )
+            limit = f"{NO_LESS} {least:.4f} ({better:.1%} lower)"
         else:
-            limit = f"at least {least:.4f} with any plan that transfers no more"
-        yield f"bound: {IMBALANCE}: {reached:.4f} with this plan; {limit}"
+            limit = f"{NO_LESS} {least:.4f}"
+        yield f"lower bound: {IMBALANCE}: {reached:.4f} with this plan; {limit}"

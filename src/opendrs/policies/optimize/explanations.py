@@ -220,7 +220,7 @@ class MoveExplanations:
             self._violation_of[name] for name in names if name in self._violation_of
         ]
         if repaired:
-            yield f"repairs a violated rule: {repaired[0].rule}"
+            yield f"repairs a violated rule: {repaired[0]}"
 
     def _closed_better_nodes(
         self, group: int, encoded: EncodedGroup, target: int

@@ -190,7 +190,7 @@ def describe_change(before: ClusterMetrics, after: ClusterMetrics) -> str:
         parts.insert(0, f"violated strict rules {violated}")
     if before.overfull_gib > 0 or after.overfull_gib > 0:
         parts.append(
-            f"memory above the limit {before.overfull_gib:.1f} → "
+            f"memory above what nodes may hold {before.overfull_gib:.1f} → "
             f"{after.overfull_gib:.1f} GiB"
         )
     if before.waiting_cores > 0 or after.waiting_cores > 0:

@@ -191,7 +191,7 @@ def test_optimize_bound_note_states_reached_imbalance(seed: int) -> None:
 
     figures = decision.after
     reached = np.hypot(figures["cpu_imbalance"], figures["memory_imbalance"]) / 2**0.5
-    (bound,) = [note for note in decision.notes if note.startswith("bound: ")]
+    (bound,) = [note for note in decision.notes if note.startswith("lower bound: ")]
     assert f": {reached:.4f} with this plan; " in bound
 
 

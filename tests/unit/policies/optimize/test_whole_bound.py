@@ -35,7 +35,9 @@ def test_bound_of_one_migration_moves_a_whole_guest() -> None:
     policy = Optimize(budget="1 migrations", min_improvement=0.0, threshold=0.0)
 
     (bound,) = [
-        note for note in policy.decide(TWO, None).notes if note.startswith("bound: ")
+        note
+        for note in policy.decide(TWO, None).notes
+        if note.startswith("lower bound: ")
     ]
 
     assert re.findall(r"[\d.]+%?", bound) == ["0.2500", "0.1768", "29.3%"]
