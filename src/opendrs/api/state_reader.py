@@ -17,16 +17,15 @@ from opendrs.controller.views.cluster_columns import (
 )
 from opendrs.controller.views.state import FAILURE_AGE, StateInputs
 from opendrs.ports import (
+    OPEN_PLAN_STATES,
     Clock,
     EventLog,
     HistoryReader,
-    PlanState,
     PlanStore,
     SharedStore,
     StepRecord,
 )
 
-OPEN_STATES = (PlanState.PROPOSED, PlanState.APPROVED, PlanState.RUNNING)
 STEPS_REFRESH = 10.0  # seconds after which the steps are read again without an event
 
 
@@ -79,7 +78,7 @@ class StateReader:
         """
         self._read_cluster()
         now, store = self._clock.now(), self._store
-        plans = tuple(self._plans.plans(OPEN_STATES))
+        plans = tuple(self._plans.plans(OPEN_PLAN_STATES))
         return StateInputs(
             platform=self._platform,
             settings=self._settings,

@@ -178,6 +178,7 @@ def _drain(task: RollingTask, state: RollingUpdate, lock: int) -> None:
             return False
 
         wait_until(maintenance, node, is_drained)
+        wait.until_settled()
     left = guests_on(observe(maintenance.source), {node})
     if left:
         raise RollingStoppedError(f"not empty: {format_list(sorted(left))}")

@@ -11,13 +11,14 @@ from opendrs.cli.platform_store import open_to_read
 from opendrs.cli.sources import ClusterSource
 from opendrs.config.controller_settings import Mode
 from opendrs.config.settings import Settings
+from opendrs.controller.clock import POLL_INTERVAL
 from opendrs.controller.modes import ModeSource
 from opendrs.model import NodeId, PowerOff, PowerOn
 from opendrs.policies import DecisionReason, Drain, Return
 from opendrs.ports import PlanRecord, PlanState
 from opendrs.store import DatabasePlanStore
 
-_OPEN = (PlanState.PROPOSED, PlanState.APPROVED, PlanState.RUNNING)
+SETTLE_TIME = 30.0  # seconds to wait for the records of a controller
 _DECLINED = (PlanState.REJECTED, PlanState.EXPIRED, PlanState.CANCELLED)
 
 
@@ -73,7 +74,7 @@ class ApprovalWait:
         self._former = {
             plan.id
             for plan in self._plans()
-            if plan.state not in _OPEN
+            if plan.state.is_final
             and not (plan.state is PlanState.REJECTED and now < plan.expires_at)
         }
         self._active_at = source.clock.monotonic()
@@ -105,11 +106,26 @@ class ApprovalWait:
                     f"{self._node}: waits until {plan.expires_at:%H:%M:%S} UTC for an "
                     f"approval: opendrs approve {name} {plan.id}"
                 )
-        if any(plan.state in _OPEN for plan in latest):
+        if any(not plan.state.is_final for plan in latest):
             self._active_at = clock.monotonic()
         elif clock.monotonic() - self._active_at > lifetime:
             return f"no plan was proposed in {format_duration(lifetime)}"
         return ""
+
+    def until_settled(self) -> None:
+        """Wait until the controller has recorded the end of its plans.
+
+        It waits at most `SETTLE_TIME` seconds, since the controller may have ended.
+
+        Raises:
+            StoreError: The store cannot be read.
+        """
+        clock = self._source.clock
+        deadline = clock.monotonic() + SETTLE_TIME
+        while clock.monotonic() < deadline:
+            if all(plan.state is not PlanState.RUNNING for plan in self._plans()):
+                return
+            clock.sleep(POLL_INTERVAL)
 
     def _plans(self) -> list[PlanRecord]:
         """Return the plans for the work on the node, the oldest first."""

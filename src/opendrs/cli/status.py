@@ -38,11 +38,16 @@ from opendrs.controller.status import (
     recorded_process,
 )
 from opendrs.model import NodeId, format_count
-from opendrs.ports import LeaseHolder, PlanRecord, PlanState, StepRecord
+from opendrs.ports import (
+    OPEN_PLAN_STATES,
+    LeaseHolder,
+    PlanRecord,
+    PlanState,
+    StepRecord,
+)
 from opendrs.store import DatabasePlanStore
 
 NOT_RUNNING = 1
-_OPEN_STATES = (PlanState.PROPOSED, PlanState.APPROVED, PlanState.RUNNING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +146,7 @@ def command(*, platform: str, config: Path | None, output_format: str) -> int:
             breaker=entries.get(BREAKER_KEY),
             api_breaker=open_api_breaker(entries),
             drained=tuple(each.node for each in drained_nodes(store)),
-            plans=tuple(DatabasePlanStore(store).plans(_OPEN_STATES)),
+            plans=tuple(DatabasePlanStore(store).plans(OPEN_PLAN_STATES)),
             open_steps=store.unfinished(),
             schedule=schedule_status(settings, cycle_starts(store), entries, now),
         )

@@ -12,6 +12,7 @@ from opendrs.ports.history import HistoryFilter as HistoryFilter
 from opendrs.ports.history import HistoryReader as HistoryReader
 from opendrs.ports.operator_record import OperatorRecord as OperatorRecord
 from opendrs.ports.plan_store import INITIAL_STATES as INITIAL_STATES
+from opendrs.ports.plan_store import OPEN_PLAN_STATES as OPEN_PLAN_STATES
 from opendrs.ports.plan_store import PLAN_TRANSITIONS as PLAN_TRANSITIONS
 from opendrs.ports.plan_store import PlanApproval as PlanApproval
 from opendrs.ports.plan_store import PlanChange as PlanChange

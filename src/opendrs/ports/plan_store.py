@@ -70,6 +70,7 @@ PLAN_TRANSITIONS: Mapping[PlanState, frozenset[PlanState]] = {
 }
 """The states that may follow each state."""
 INITIAL_STATES = frozenset({PlanState.PROPOSED, PlanState.APPROVED})
+OPEN_PLAN_STATES = tuple(state for state in PlanState if not state.is_final)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

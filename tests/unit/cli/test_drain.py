@@ -23,7 +23,7 @@ from opendrs.controller.protection import BREAKER_KEY
 from opendrs.model import GIB, GuestId, GuestState, NodeId, Relocation, Snapshot
 from opendrs.ports import PlanApproval, PlanChange, PlanRecord, PlanState
 from opendrs.simulation import SimulatedPlatform, datacenter
-from opendrs.store import DatabasePlanStore, SqliteStore
+from opendrs.store import Access, DatabasePlanStore, SqliteStore
 from opendrs.store.tables import PLANS
 from support.builders import NOON, cluster
 from support.howto_pages import HowToPage
@@ -429,7 +429,10 @@ def test_rolling_in_mode_advise_continues_after_the_approval(
         tmp_path / "record.sqlite",
         propose,
         lambda store: decline(store, PlanState.APPROVED),
+        lambda store: decline(store, PlanState.RUNNING),
         empty_node,
+        *[nothing] * 6,
+        lambda store: decline(store, PlanState.DONE),
         *[nothing] * 60,
         lambda store: store.save(MODE_KEY, observe_mode),
         mode=Mode.ADVISE,
@@ -438,6 +441,10 @@ def test_rolling_in_mode_advise_continues_after_the_approval(
     stopped = json.loads(controller.run(free_lab, monkeypatch).out)
 
     assert stopped["hook_output"] == {"n1": []}
+    with SqliteStore(tmp_path / "record.sqlite", Access.READ) as store:
+        plan = DatabasePlanStore(store).plan("k7w2x")
+    assert plan is not None
+    assert plan.state is PlanState.DONE  # the end of the drain has not cancelled it
     assert "return: the controller is in mode observe" in stopped["failure"]
 
 
