@@ -106,6 +106,22 @@ def revoke_token(store: AccessStore, clock: Clock, actor: Actor, name: str) -> b
     return store.revoke(name, actor.action(clock, "access revoke", {"id": name}))
 
 
+def token_document(token: AccessToken) -> dict[str, object]:
+    """Return *token* as JSON, without its secret."""
+    used, revoked = token.last_used_at, token.revoked_at
+    return {
+        "id": token.id,
+        "name": token.name,
+        "role": token.role.value,
+        "created_at": token.created_at.isoformat(),
+        "created_by": token.created_by,
+        "expires_at": token.expires_at.isoformat(),
+        "last_used_at": None if used is None else used.isoformat(),
+        "revoked_at": None if revoked is None else revoked.isoformat(),
+        "single_use": token.single_use,
+    }
+
+
 def _random(alphabet: str, length: int) -> str:
     return "".join(secrets.choice(alphabet) for _ in range(length))
 

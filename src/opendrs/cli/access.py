@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from opendrs.api.access_control import create_token, revoke_token
+from opendrs.api.access_control import create_token, revoke_token, token_document
 from opendrs.cli.console import add_row, console, create_table, print_json, printable
 from opendrs.cli.options import (
     JSON,
@@ -96,7 +96,7 @@ def create(  # noqa: PLR0913 - one parameter for each option
             seconds=lifetime,
         )
     if output_format == JSON:
-        print_json({**_document(created.record), "secret": created.secret})
+        print_json({**token_document(created.record), "secret": created.secret})
     else:
         click.echo(created.secret)
         until = f"{created.record.expires_at:%Y-%m-%d %H:%M}"
@@ -116,7 +116,7 @@ def list_tokens(*, platform: str, config: Path | None, output_format: str) -> in
     with open_to_read(platform, load_settings(config)) as store:
         tokens = DatabaseAccessStore(store).tokens()
     if output_format == JSON:
-        print_json([_document(each) for each in tokens])
+        print_json([token_document(each) for each in tokens])
         return 0
     screen = console()
     if not tokens:
@@ -193,18 +193,3 @@ def _state(token: AccessToken, now: datetime) -> str:
 
 def _time_text(time: datetime | None) -> str:
     return "" if time is None else f"{time:%Y-%m-%d %H:%M}"
-
-
-def _document(token: AccessToken) -> dict[str, object]:
-    used, revoked = token.last_used_at, token.revoked_at
-    return {
-        "id": token.id,
-        "name": token.name,
-        "role": token.role.value,
-        "created_at": token.created_at.isoformat(),
-        "created_by": token.created_by,
-        "expires_at": token.expires_at.isoformat(),
-        "last_used_at": None if used is None else used.isoformat(),
-        "revoked_at": None if revoked is None else revoked.isoformat(),
-        "single_use": token.single_use,
-    }

@@ -33,8 +33,8 @@ from opendrs.controller.modes import (
     Entries,
     Pause,
     current_pause,
-    effective_mode,
     mode_exceptions,
+    overall_mode,
     platform_mode,
 )
 from opendrs.controller.operator_commands import MAX_PAUSE, pause_end
@@ -176,8 +176,7 @@ def _show(platform: str, settings: Settings, output_format: str) -> None:
     with open_to_read(platform, settings) as store:
         entries = store.load_all(OPERATOR_ENTRIES)
     now, controller = SystemClock().now(), settings.controller
-    policies = ", ".join(settings.controller_policies)
-    mode = effective_mode(controller, entries, now, policy=policies)
+    mode = overall_mode(settings, entries, now)
     schedule = schedule_status(settings, {}, entries, now)
     paused = current_pause(entries, now)
     if output_format == JSON:

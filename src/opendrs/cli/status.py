@@ -22,9 +22,9 @@ from opendrs.controller.modes import (
     MODE_TEXTS,
     OPERATOR_ENTRIES,
     EffectiveMode,
-    effective_mode,
     mode_exceptions,
     open_api_breaker,
+    overall_mode,
 )
 from opendrs.controller.policy_schedule import cycle_starts
 from opendrs.controller.protection import BREAKER_KEY
@@ -133,8 +133,7 @@ def command(*, platform: str, config: Path | None, output_format: str) -> int:
     controller, now = settings.controller, SystemClock().now()
     with open_to_read(platform, settings) as store:
         entries = store.load_all(OPERATOR_ENTRIES)
-        policies = ", ".join(settings.controller_policies)
-        mode = effective_mode(controller, entries, now, policy=policies)
+        mode = overall_mode(settings, entries, now)
         status = ControllerStatus(
             platform=platform,
             now=now,

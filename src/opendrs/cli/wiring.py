@@ -36,7 +36,7 @@ from opendrs.controller.loop import (
     WakeupEvent,
 )
 from opendrs.controller.maintenance import MaintenanceDecisionSource, MaintenanceWatch
-from opendrs.controller.modes import MODE_TEXTS, OPERATOR_ENTRIES, effective_mode
+from opendrs.controller.modes import MODE_TEXTS, OPERATOR_ENTRIES, overall_mode
 from opendrs.controller.observers import ControllerObservers
 from opendrs.controller.policy_schedule import PolicySchedule
 from opendrs.errors import LeaseLostError
@@ -275,12 +275,8 @@ class ControllerFactory:
 
     def _log_start(self) -> None:
         name, settings = self._source.platform.name, self._settings.controller
-        mode = effective_mode(
-            settings,
-            self._store.load_all(OPERATOR_ENTRIES),
-            self._source.clock.now(),
-            policy=policy_names(self._settings),
-        )
+        entries = self._store.load_all(OPERATOR_ENTRIES)
+        mode = overall_mode(self._settings, entries, self._source.clock.now())
         in_memory = not self._source.is_persistent
         change = (
             "to change it, set mode in [controller] of the configuration file and "

@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from opendrs.config.controller_settings import ControllerSettings, Mode
 from opendrs.config.schedule_settings import ScheduleSettings
+from opendrs.config.settings import Settings
 from opendrs.controller.protection import BREAKER_KEY
 from opendrs.controller.scheduling import calendar_of, describe_entry
 from opendrs.model import (
@@ -115,6 +116,21 @@ class Pause:
             "user": self.user,
             "at": time_as_text(self.at),
         }
+
+
+def overall_mode(settings: Settings, entries: Entries, now: datetime) -> EffectiveMode:
+    """Return the mode that applies now to all policies of the controller.
+
+    Args:
+        settings: The configuration.
+        entries: The entries of the store that operators set, by key.
+        now: The time.
+
+    Raises:
+        StoreError: An entry cannot be read.
+    """
+    policies = ", ".join(settings.controller_policies)
+    return effective_mode(settings.controller, entries, now, policy=policies)
 
 
 def effective_mode(  # noqa: PLR0913 - all that determines the mode

@@ -6,11 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row, delete, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from opendrs.model import decoding, require_type
 from opendrs.ports import AccessToken, OperatorAction, Role, Session
-from opendrs.store.database import DatabaseStore
+from opendrs.store.database import DatabaseStore, add_new
 from opendrs.store.plans import record_action
 from opendrs.store.tables import API_TOKENS, SESSIONS, time_from_column
 
@@ -34,15 +33,7 @@ class DatabaseAccessStore:
         row = {name: getattr(token, name) for name in API_TOKENS.columns.keys()}  # noqa: SIM118 - no dictionary
         row["role"] = token.role.value
         with self._store.transaction() as connection:
-            is_sqlite = connection.dialect.name == "sqlite"
-            into = sqlite.insert if is_sqlite else postgresql.insert
-            added = (
-                into(API_TOKENS)
-                .on_conflict_do_nothing(index_elements=[API_TOKENS.c.id])
-                .values(row)
-                .returning(API_TOKENS.c.id)
-            )
-            is_added = connection.execute(added).first() is not None
+            is_added = add_new(connection, API_TOKENS, API_TOKENS.c.id, row)
             if is_added:
                 record_action(connection, action)
             return is_added

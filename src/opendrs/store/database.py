@@ -292,8 +292,7 @@ def upsert(
         keys: Columns with a common unique constraint.
         keeping: Columns of an existing row that are not replaced.
     """
-    is_sqlite = connection.dialect.name == "sqlite"
-    statement = sqlite.insert(table) if is_sqlite else postgresql.insert(table)
+    statement = _insert(connection, table)
     skipped = {*keeping, *(key.name for key in keys)}
     replaced = {
         column.name: statement.excluded[column.name]
@@ -301,6 +300,21 @@ def upsert(
         if column.name not in skipped and not column.identity
     }
     return statement.on_conflict_do_update(index_elements=keys, set_=replaced)
+
+
+def add_new(
+    connection: Connection, table: Table, key: Column[Any], row: Mapping[str, object]
+) -> bool:
+    """Add *row* to *table*; return False if a row has the same *key*."""
+    statement = _insert(connection, table).on_conflict_do_nothing(index_elements=[key])
+    added = connection.execute(statement.values(row).returning(key))
+    return added.first() is not None
+
+
+def _insert(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
+    """Return an INSERT in the dialect of *connection*."""
+    is_sqlite = connection.dialect.name == "sqlite"
+    return sqlite.insert(table) if is_sqlite else postgresql.insert(table)
 
 
 def _correction(table: Table, limits: Mapping[str, datetime], now: datetime) -> Update:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from opendrs.model import (
     Plan,
@@ -30,7 +29,7 @@ from opendrs.ports import (
     PlanRecord,
     PlanState,
 )
-from opendrs.store.database import DatabaseStore
+from opendrs.store.database import DatabaseStore, add_new
 from opendrs.store.tables import OPERATOR_ACTIONS, PLANS, time_from_column
 
 MAX_ENDED_PLANS = 1000  # plans in a final state that are kept
@@ -68,15 +67,8 @@ class DatabasePlanStore:
             .limit(MAX_ENDED_PLANS)
         )
         with self._store.transaction() as connection:
-            is_sqlite = connection.dialect.name == "sqlite"
-            into = sqlite.insert(PLANS) if is_sqlite else postgresql.insert(PLANS)
-            added = (
-                into.on_conflict_do_nothing(index_elements=[PLANS.c.id])
-                .values(_to_row(plan))
-                .returning(PLANS.c.id)
-            )
             connection.execute(delete(PLANS).where(ended, PLANS.c.id.not_in(newest)))
-            return connection.execute(added).first() is not None
+            return add_new(connection, PLANS, PLANS.c.id, _to_row(plan))
 
     def plan(self, name: str) -> PlanRecord | None:
         """Return the plan with the id *name*, or None."""

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from opendrs.api.access_control import create_token, revoke_token
+from opendrs.api.access_control import create_token, revoke_token, token_document
 from opendrs.api.context import ApiContext
 from opendrs.api.cookies import clear_cookie, set_cookie
 from opendrs.api.operator_requests import perform
@@ -24,7 +24,7 @@ from opendrs.api.schema.access import (
 )
 from opendrs.api.schema.common import MAX_NAME, PRINTABLE, ApiProblem
 from opendrs.api.schema.operator import AuditList
-from opendrs.ports import AccessToken, OperatorAction
+from opendrs.ports import OperatorAction
 
 MAX_ACTIONS = 500  # in one response
 TokenId = Annotated[str, Path(min_length=1, max_length=MAX_NAME, pattern=PRINTABLE)]
@@ -95,7 +95,7 @@ def _add_token_routes(router: APIRouter, context: ApiContext) -> None:
         """List the tokens, without their secrets."""
         del principal
         tokens = context.stores.access.tokens()
-        return {"tokens": [_token_document(each) for each in tokens]}
+        return {"tokens": [token_document(each) for each in tokens]}
 
     @router.post(
         "/tokens",
@@ -115,7 +115,7 @@ def _add_token_routes(router: APIRouter, context: ApiContext) -> None:
                 role=body.role,
                 seconds=body.seconds,
             )
-        document = {**_token_document(created.record), "secret": created.secret}
+        document = {**token_document(created.record), "secret": created.secret}
         headers = {
             "Location": f"/api/v1/tokens/{created.record.id}",
             "Cache-Control": "no-store",
@@ -147,21 +147,6 @@ def _session_document(principal: Principal) -> dict[str, object]:
         "role": principal.role.value,
         "token": principal.token,
         "expires_at": principal.expires_at.isoformat(),
-    }
-
-
-def _token_document(token: AccessToken) -> dict[str, object]:
-    used, revoked = token.last_used_at, token.revoked_at
-    return {
-        "id": token.id,
-        "name": token.name,
-        "role": token.role.value,
-        "created_at": token.created_at.isoformat(),
-        "created_by": token.created_by,
-        "expires_at": token.expires_at.isoformat(),
-        "last_used_at": None if used is None else used.isoformat(),
-        "revoked_at": None if revoked is None else revoked.isoformat(),
-        "single_use": token.single_use,
     }
 
 

@@ -29,8 +29,8 @@ from opendrs.controller.drained_nodes import drained_nodes
 from opendrs.controller.modes import (
     OPERATOR_ENTRIES,
     Entries,
-    effective_mode,
     open_api_breaker,
+    overall_mode,
 )
 from opendrs.controller.protection import BREAKER_KEY
 from opendrs.controller.views.state import (
@@ -63,13 +63,7 @@ def _entries(context: ApiContext) -> Entries:
 def _add_mode_routes(router: APIRouter, context: ApiContext) -> None:
     def shown() -> dict[str, object]:
         settings = context.settings
-        policies = ", ".join(settings.controller_policies)
-        mode = effective_mode(
-            settings.controller,
-            _entries(context),
-            context.clock.now(),
-            policy=policies,
-        )
+        mode = overall_mode(settings, _entries(context), context.clock.now())
         return mode_document(mode, settings)
 
     @router.get("/mode", response_model=ModeDocument, summary="Get the mode")

@@ -14,8 +14,8 @@ from opendrs.controller.modes import (
     EffectiveMode,
     Entries,
     current_pause,
-    effective_mode,
     open_api_breaker,
+    overall_mode,
 )
 from opendrs.controller.protection import BREAKER_KEY
 from opendrs.controller.serialization import step_document
@@ -97,10 +97,7 @@ class StateInputs:
         Raises:
             StoreError: An entry cannot be read.
         """
-        policies = ", ".join(self.settings.controller_policies)
-        return effective_mode(
-            self.settings.controller, self.entries, self.now, policy=policies
-        )
+        return overall_mode(self.settings, self.entries, self.now)
 
 
 def state_document(inputs: StateInputs) -> dict[str, Any]:
