@@ -368,7 +368,7 @@ def test_optimize_zero_memory_overcommit_gives_empty_plan(mode: LoadModel) -> No
 
 def bound_values(notes: Sequence[str]) -> list[str]:
     """Return the reached value and the lower bound in the note about the bound."""
-    (note,) = (each for each in notes if each.startswith("lower bound: "))
+    (note,) = (each for each in notes if each.startswith("distance from the optimum: "))
     return re.findall(r"\d+\.\d{4}", note)
 
 
