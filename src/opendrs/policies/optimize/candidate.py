@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,11 +18,14 @@ from opendrs.planning import (
     estimate_schedule,
     sequence_moves,
     sequence_moves_in,
+    sequence_path,
 )
 from opendrs.policies.optimize.context import OptimizeContext
 from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.explanations import MAX_COMPARED, MoveExplanations
 from opendrs.policies.optimize.metrics import ClusterMetrics
+from opendrs.policies.optimize.movable_groups import EncodedGroup
+from opendrs.policies.optimize.single_repairs import SingleMove, SingleRepairs
 
 DETOUR_SHARE = 0.5  # of the transfer at the knee, which detours may add
 
@@ -103,6 +106,68 @@ def empty_plan(context: OptimizeContext) -> CandidatePlan:
     solution = evaluate(context.problem, context.problem.origin)
     empty = sequence_moves([], context.snapshot, context.rules, context.limits)
     return CandidatePlan(context, solution, empty, context.before, context.snapshot)
+
+
+def with_single_repairs(candidate: CandidatePlan) -> CandidatePlan:
+    """Return *candidate* with the single moves that repair what it leaves violated.
+
+    A small budget may be better spent on such moves alone: then they are the plan.
+    """
+    if not candidate.after.violations:
+        return candidate
+    plans = [_add_single_repairs(candidate)]
+    budget = candidate.context.budget
+    if math.isfinite(min(budget.gib, budget.migrations)) and plans[0].after.violations:
+        plans.append(_add_single_repairs(empty_plan(candidate.context)))
+    return min(plans, key=lambda each: each.after.violations)
+
+
+def _add_single_repairs(candidate: CandidatePlan) -> CandidatePlan:
+    context, former = candidate.context, candidate.sequenced
+    moved = {
+        guest.id: (guest.node, each.target)
+        for each in former.ordered_moves
+        for guest in each.guests
+    }
+    cluster = context.cluster.in_snapshot(candidate.snapshot)
+    repairs = SingleRepairs(cluster, context.groups, moved).moves(
+        context.budget.gib - candidate.gib,
+        context.budget.migrations - candidate.migrations,
+    )
+    single = [*repairs]
+    if not single:
+        return candidate
+    added = [*_explained(context, single)]
+    sequenced = sequence_path(
+        context.cluster.all_nodes, [*former.ordered_moves, *added]
+    )
+    now = {guest.id for each in added for guest in each.guests}
+    dropped = tuple(
+        each for each in former.dropped if now.isdisjoint(g.id for g in each.guests)
+    )
+    after = context.snapshot.apply(*sequenced.actions)
+    return CandidatePlan(
+        context,
+        replace(candidate.solution, bound=None),
+        replace(sequenced, dropped=dropped),
+        context.measure(after),
+        after,
+    )
+
+
+def _explained(
+    context: OptimizeContext, single: Sequence[SingleMove]
+) -> Iterator[GroupMove]:
+    """Yield the moves with their explanations."""
+    groups = [EncodedGroup(each.guests, each.guests[0].node) for each in single]
+    cluster = context.cluster.with_groups(groups)
+    problem = context.encode(cluster, context.budget)
+    targets = [cluster.arrays.index[each.target] for each in single]
+    waits = context.before.thresholds.waits
+    explanations = MoveExplanations(cluster, problem, np.array(targets), waits)
+    for group, each in enumerate(single):
+        detail = explanations.explain(group, compared=False)
+        yield GroupMove(each.guests, each.target, detail)
 
 
 def _group_moves(

@@ -42,6 +42,7 @@ from opendrs.policies.optimize.candidate import (
     CandidatePlan,
     empty_plan,
     sequence_solution,
+    with_single_repairs,
 )
 from opendrs.policies.optimize.contention import contention_thresholds, unmet_demand
 from opendrs.policies.optimize.context import (
@@ -57,9 +58,12 @@ from opendrs.policies.optimize.metrics import (
     ClusterMetrics,
     measure_cluster,
 )
-from opendrs.policies.optimize.movable_groups import MovableGroups, movable_groups
+from opendrs.policies.optimize.movable_groups import (
+    MovableGroups,
+    movable_groups,
+    movable_units,
+)
 from opendrs.policies.optimize.objective import Goal, encode_problem, plan_objective
-from opendrs.policies.optimize.small_cluster import small_cluster_units
 from opendrs.policies.preconditions import cluster_notes, unmet_precondition
 from opendrs.rules import compile_rules, with_drain_rule
 
@@ -102,10 +106,8 @@ def best_plan(
             return plan
         seconds = 60 * context.budget.minutes
         gib = SHORTENING_FACTOR * seconds / plan.duration * plan.gib
-        smaller = context.within(gib)
-        if not smaller.groups.groups:
-            return empty_plan(context)
-        plan = safe_plan(smaller, IterationLimit(iterations, SHORTENING_ROUNDS))
+        stop = IterationLimit(iterations, SHORTENING_ROUNDS)
+        plan = safe_plan(context.within(gib), stop)
     return plan if plan.is_short_enough else empty_plan(context)
 
 
@@ -113,11 +115,21 @@ def _safe_plan(context: OptimizeContext, stop: StoppingCriterion) -> CandidatePl
     """Return the best plan with an order in which every step is safe.
 
     All plans of a small cluster are compared. In a larger one, groups whose moves have
-    no safe order stay at home, and the search continues with the others.
+    no safe order stay at home, and the search continues with the others. Single moves
+    then repair what remains violated.
     """
-    exhaustive = exhaustive_plan(context)
-    if exhaustive is not None:
-        return exhaustive
+    plan = exhaustive_plan(context)
+    if plan is not None:
+        return plan
+    plan = _searched_plan(context, stop)
+    repairs_first = context.priorities[0] is Goal.REPAIR
+    return with_single_repairs(plan) if repairs_first else plan
+
+
+def _searched_plan(context: OptimizeContext, stop: StoppingCriterion) -> CandidatePlan:
+    """Return the best plan for the move groups that the search finds."""
+    if not context.cluster.groups:
+        return empty_plan(context)
     stay: list[int] = []  # groups that sequencing has dropped
     start = None
     for _ in range(1 + MAX_REPLANS):
@@ -311,7 +323,7 @@ class Optimize:
     def _has_candidates(self, snapshot: Snapshot, groups: MovableGroups) -> bool:
         """Return True if a guest may migrate."""
         nodes = node_loads(snapshot, self.load_model)
-        return bool(groups.groups or small_cluster_units(snapshot, groups, nodes))
+        return bool(groups.groups) or any(movable_units(snapshot, groups, nodes))
 
     def _is_satisfied(self, before: ClusterMetrics) -> bool:
         goals = set(self.priorities)
