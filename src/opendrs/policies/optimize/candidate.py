@@ -6,11 +6,20 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
 from opendrs.model import GIB, Snapshot
-from opendrs.optimizer import Indices, Problem, Solution, evaluate, loss_of_return
+from opendrs.optimizer import (
+    Indices,
+    IterationLimit,
+    Problem,
+    Solution,
+    StoppingCriterion,
+    evaluate,
+    loss_of_return,
+)
 from opendrs.planning import (
     DetourBudget,
     GroupMove,
@@ -25,8 +34,12 @@ from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.explanations import MAX_COMPARED, MoveExplanations
 from opendrs.policies.optimize.metrics import ClusterMetrics
 from opendrs.policies.optimize.movable_groups import EncodedGroup
-from opendrs.policies.optimize.single_repairs import SingleMove, SingleRepairs
+from opendrs.policies.optimize.single_repairs import RepairMove, SingleRepairs
 
+REPLAN_ITERATIONS = 100  # moves per group of a further search
+MAX_SHORTENINGS = 5  # searches for a plan that takes less time
+SHORTENING_ROUNDS = 10  # portions of such a search, of REPLAN_ITERATIONS each
+SHORTENING_FACTOR = 0.9  # transfer of such a plan, relative to what the time allows
 DETOUR_SHARE = 0.5  # of the transfer at the knee, which detours may add
 
 
@@ -156,7 +169,7 @@ def _add_single_repairs(candidate: CandidatePlan) -> CandidatePlan:
 
 
 def _explained(
-    context: OptimizeContext, single: Sequence[SingleMove]
+    context: OptimizeContext, single: Sequence[RepairMove]
 ) -> Iterator[GroupMove]:
     """Yield the moves with their explanations."""
     groups = [EncodedGroup(each.guests, each.guests[0].node) for each in single]
@@ -219,3 +232,33 @@ def _detour_budget(
         memory=DETOUR_SHARE * memory if budget.knee else budget.gib * GIB - memory,
         migrations=budget.migrations - moves,
     )
+
+
+class SafePlanSearch(Protocol):
+    """Search for a plan with an order in which every step is safe."""
+
+    def __call__(
+        self, context: OptimizeContext, stop: StoppingCriterion
+    ) -> CandidatePlan:
+        """Return the best plan found until *stop* ends the search."""
+
+
+def best_plan(
+    context: OptimizeContext, stop: StoppingCriterion, safe_plan: SafePlanSearch
+) -> CandidatePlan:
+    """Return the best plan of *safe_plan* within the budgets, also that of time.
+
+    A plan that takes too long is searched again with less to transfer, and without the
+    groups that cannot be gathered for that. If no plan is short enough, it is empty.
+    """
+    group_count = len(context.cluster.groups)
+    iterations = REPLAN_ITERATIONS * SHORTENING_ROUNDS * group_count
+    plan = safe_plan(context, stop)
+    for _ in range(MAX_SHORTENINGS):
+        if plan.is_short_enough:
+            return plan
+        seconds = 60 * context.budget.minutes
+        gib = SHORTENING_FACTOR * seconds / plan.duration * plan.gib
+        stop = IterationLimit(iterations, SHORTENING_ROUNDS)
+        plan = safe_plan(context.within(gib), stop)
+    return plan if plan.is_short_enough else empty_plan(context)

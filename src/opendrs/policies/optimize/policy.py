@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from opendrs.arrays import MobilityFilter
 from opendrs.metrics import LoadModel, node_loads
@@ -39,7 +39,9 @@ from opendrs.policies.base import (
 )
 from opendrs.policies.optimize.budget import KNEE, Budget
 from opendrs.policies.optimize.candidate import (
+    REPLAN_ITERATIONS,
     CandidatePlan,
+    best_plan,
     empty_plan,
     sequence_solution,
     with_single_repairs,
@@ -71,44 +73,10 @@ SEARCH_ROUNDS = 20  # portions in which the search runs
 MIN_ITERATIONS = 20_000  # moves that are evaluated for the smallest clusters
 MAX_ITERATIONS = 40_000_000  # and for the largest ones: about half a minute
 MAX_REPLANS = 3  # searches without the groups that sequencing dropped
-REPLAN_ITERATIONS = 100  # moves per group of such a search
-MAX_SHORTENINGS = 5  # searches for a plan that takes less time
-SHORTENING_ROUNDS = 10  # portions of such a search, of REPLAN_ITERATIONS each
-SHORTENING_FACTOR = 0.9  # transfer of such a plan, relative to what the time allows
 PLAIN_NOTE = "search: plain"
 NOT_COMPILED_NOTE = (
     f"{PLAIN_NOTE}: compiled code not found; run opendrs compile once for better plans"
 )
-
-
-class SafePlanSearch(Protocol):
-    """Search for a plan with an order in which every step is safe."""
-
-    def __call__(
-        self, context: OptimizeContext, stop: StoppingCriterion
-    ) -> CandidatePlan:
-        """Return the best plan found until *stop* ends the search."""
-
-
-def best_plan(
-    context: OptimizeContext, stop: StoppingCriterion, safe_plan: SafePlanSearch
-) -> CandidatePlan:
-    """Return the best plan of *safe_plan* within the budgets, also that of time.
-
-    A plan that takes too long is searched again with less to transfer, and without the
-    groups that cannot be gathered for that. If no plan is short enough, it is empty.
-    """
-    group_count = len(context.cluster.groups)
-    iterations = REPLAN_ITERATIONS * SHORTENING_ROUNDS * group_count
-    plan = safe_plan(context, stop)
-    for _ in range(MAX_SHORTENINGS):
-        if plan.is_short_enough:
-            return plan
-        seconds = 60 * context.budget.minutes
-        gib = SHORTENING_FACTOR * seconds / plan.duration * plan.gib
-        stop = IterationLimit(iterations, SHORTENING_ROUNDS)
-        plan = safe_plan(context.within(gib), stop)
-    return plan if plan.is_short_enough else empty_plan(context)
 
 
 def _safe_plan(context: OptimizeContext, stop: StoppingCriterion) -> CandidatePlan:

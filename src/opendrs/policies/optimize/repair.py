@@ -38,6 +38,7 @@ from opendrs.policies.base import Decision, DecisionReason
 from opendrs.policies.optimize.budget import UNLIMITED, Budget
 from opendrs.policies.optimize.candidate import (
     CandidatePlan,
+    best_plan,
     empty_plan,
     sequence_solution,
     with_single_repairs,
@@ -59,7 +60,7 @@ from opendrs.policies.optimize.explanations import violation_notes
 from opendrs.policies.optimize.metrics import ClusterMetrics, measure_cluster
 from opendrs.policies.optimize.movable_groups import movable_groups
 from opendrs.policies.optimize.objective import Goal, encode_problem, repair_objective
-from opendrs.policies.optimize.policy import SEARCH_ROUNDS, best_plan
+from opendrs.policies.optimize.policy import SEARCH_ROUNDS
 from opendrs.policies.preconditions import cluster_notes, unmet_precondition
 from opendrs.rules import (
     compile_rules,

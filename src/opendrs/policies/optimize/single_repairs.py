@@ -30,7 +30,7 @@ StrictRule = Affinity | AntiAffinity | NodeAffinity
 
 
 @dataclass(frozen=True, slots=True)
-class SingleMove:
+class RepairMove:
     """Move of one guest, or of several that must move together."""
 
     guests: MoveGroup
@@ -213,7 +213,7 @@ class SingleRepairs:
                 found[unit].append((state, count))
         return found
 
-    def moves(self, gib: float, migrations: float) -> Iterator[SingleMove]:
+    def moves(self, gib: float, migrations: float) -> Iterator[RepairMove]:
         """Yield moves, each of which is safe after those before it.
 
         Args:
@@ -238,7 +238,7 @@ class SingleRepairs:
                 gib -= gain.transfer
                 migrations -= len(guests)
                 has_moved = True
-                yield SingleMove(guests, self._cluster.node_ids[gain.target])
+                yield RepairMove(guests, self._cluster.node_ids[gain.target])
 
     def _best(self, unit: int) -> _Gain | None:
         """Return the best move of *unit* that repairs something; None without one."""
