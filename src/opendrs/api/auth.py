@@ -9,22 +9,16 @@ from __future__ import annotations
 import logging
 
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from opendrs.api.connections import ClientAddress, Connections
-from opendrs.api.messages import DETAILS
+from opendrs.api.problems import busy_response, closing_response
+from opendrs.api.schema.common import ApiProblem
 from opendrs.api.tokens import TokenTable
-from opendrs.config.api_schema import (
-    HEALTH_PATH,
-    OPENAPI_PATH,
-    ProblemCode,
-    ProblemDetails,
-)
+from opendrs.config.api_schema import HEALTH_PATH, OPENAPI_PATH
 from opendrs.controller.events import LogEventCode, LogRateLimiter, log_event
 
 NODE_KEY = "opendrs.node"  # key of the ASGI scope: node of the token
-RETRY_AFTER = 1  # seconds until a retry
 _PUBLIC_PATHS = frozenset({HEALTH_PATH, OPENAPI_PATH})
 
 
@@ -57,7 +51,9 @@ class AuthMiddleware:
             await self._app(scope, receive, _send_and_close(send))
         elif node is None:
             self._log_unauthorized(client[0])
-            await _unauthorized_response()(scope, receive, send)
+            detail = "token missing or unknown; send the token of a node"
+            response = closing_response(ApiProblem.UNAUTHORIZED, detail)
+            await response(scope, receive, send)
         elif self._connections.begin_request(client, node):
             try:
                 await self._app(scope, receive, send)
@@ -65,7 +61,7 @@ class AuthMiddleware:
                 self._connections.end_request(client)
         else:
             detail = f"{node}: too many requests at the same time; retry"
-            response = busy_response(ProblemCode.NODE_BUSY, detail)
+            response = busy_response(ApiProblem.NODE_BUSY, detail)
             await response(scope, receive, send)
 
     def _log_unauthorized(self, address: str) -> None:
@@ -95,34 +91,3 @@ def bearer_token(scope: Scope) -> str | None:
     header = Headers(scope=scope).get("authorization", "")
     scheme, _, token = header.partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
-
-
-def problem_response(code: ProblemCode, detail: str = "") -> JSONResponse:
-    """Return a response with `ProblemDetails`.
-
-    Args:
-        code: Code of the problem.
-        detail: Reason for the operator; empty for that in `messages.DETAILS`.
-    """
-    body = ProblemDetails(code=code, detail=detail or DETAILS[code])
-    return JSONResponse(body.model_dump(), code.status)
-
-
-def closing_response(code: ProblemCode, detail: str = "") -> JSONResponse:
-    """Return a response that closes the connection: the request was not read."""
-    response = problem_response(code, detail)
-    response.headers["Connection"] = "close"
-    return response
-
-
-def busy_response(code: ProblemCode, detail: str = "") -> JSONResponse:
-    """Return a response with the delay after which the client should retry."""
-    response = closing_response(code, detail)
-    response.headers["Retry-After"] = str(RETRY_AFTER)
-    return response
-
-
-def _unauthorized_response() -> JSONResponse:
-    response = closing_response(ProblemCode.TOKEN_UNKNOWN)
-    response.headers["WWW-Authenticate"] = "Bearer"
-    return response
