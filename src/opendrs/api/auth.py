@@ -7,12 +7,16 @@ every response to a client without a token.
 from __future__ import annotations
 
 import logging
+import time
 
 from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from opendrs.api.connections import ClientAddress, Connections
 from opendrs.api.problems import busy_response, closing_response
+from opendrs.api.rate_limits import request_limiter
+from opendrs.api.response_headers import send_with_headers
 from opendrs.api.schema.common import ApiProblem
 from opendrs.api.tokens import TokenTable
 from opendrs.config.api_schema import HEALTH_PATH, OPENAPI_PATH
@@ -37,6 +41,7 @@ class AuthMiddleware:
         self._app = app
         self._tokens = tokens
         self._connections = connections or Connections(0)
+        self._by_node = request_limiter(time.monotonic)
         self._rate_limiter = LogRateLimiter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -44,6 +49,7 @@ class AuthMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        send = send_with_headers(HTTPConnection(scope), send)
         client: ClientAddress = tuple(scope["client"] or ("unknown", 0))[:2]
         token = bearer_token(scope)
         node = scope[NODE_KEY] = None if token is None else self._tokens.owner(token)
@@ -53,6 +59,10 @@ class AuthMiddleware:
             self._log_unauthorized(client[0])
             detail = "token missing or unknown; send the token of a node"
             response = closing_response(ApiProblem.UNAUTHORIZED, detail)
+            await response(scope, receive, send)
+        elif (seconds := self._by_node.wait_time(node)) > 0:
+            detail = f"{node}: too many requests; retry in {seconds:.1f} s"
+            response = busy_response(ApiProblem.RATE_LIMITED, detail, seconds)
             await response(scope, receive, send)
         elif self._connections.begin_request(client, node):
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
@@ -157,6 +158,8 @@ def closing_response(
     return document_response(problem_document(code, detail), closing)
 
 
-def busy_response(code: ApiProblem, detail: str) -> Response:
-    """Return a closing response with the delay after which the client retries."""
-    return closing_response(code, detail, {"Retry-After": str(RETRY_AFTER)})
+def busy_response(
+    code: ApiProblem, detail: str, seconds: float = RETRY_AFTER
+) -> Response:
+    """Return a closing response; the client retries after *seconds*."""
+    return closing_response(code, detail, {"Retry-After": str(math.ceil(seconds))})

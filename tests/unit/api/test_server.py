@@ -18,7 +18,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from opendrs.api import body_limits, server
+from opendrs.api import body_limits, rate_limits, server
 from opendrs.api.connections import MAX_CONNECTIONS_PER_NODE
 from opendrs.api.problems import MEDIA_TYPE, STATUS, TITLES
 from opendrs.api.schema.common import ApiProblem
@@ -684,6 +684,35 @@ def test_node_with_many_requests_is_busy(
 
     assert answer.startswith(b"HTTP/1.1 429")
     assert b"retry-after: 1" in answer.lower()
+
+
+def test_requests_of_a_node_above_the_rate_are_limited_and_others_are_not(
+    agent_cluster: AgentCluster,
+    vouched: CertificateFiles,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rate_limits, "RATE", 0.001)
+    monkeypatch.setattr(rate_limits, "BURST", 2.0)
+    with ApiServer(vouched.settings, agent_cluster.service) as serving:
+        port = serving.address[1]
+        with vouched.client(port, node_token("h1")) as client:
+            statuses = [client.get(SOME_PATH).status_code for _ in range(2)]
+            limited = put_request(client, agent_cluster.build_request("h1"))
+        with vouched.client(port, node_token("h2")) as client:
+            other = put_request(client, agent_cluster.build_request("h2"))
+
+    assert statuses == [404, 404]
+    assert limited.status_code == 429
+    assert limited.json()["code"] == ApiProblem.RATE_LIMITED
+    assert 900 < int(limited.headers["Retry-After"]) <= 1000
+    assert other.status_code == 202
+
+
+def test_responses_have_the_headers_of_the_http_api(h1: httpx2.Client) -> None:
+    for answer in (h1.get(HEALTH_PATH), h1.get(SOME_PATH), h1.get("/")):
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert "Strict-Transport-Security" in answer.headers
+    assert h1.get(SOME_PATH).headers["Cache-Control"] == "no-store"
 
 
 def test_compressed_body_is_rejected(
