@@ -63,6 +63,7 @@ from opendrs.controller.events import LogEventCode, LogRateLimiter, log_event
 from opendrs.errors import StoreError
 from opendrs.model import GuestId, NodeId
 
+ErrorHandler = Callable[[HttpRequest, Exception], Response]
 _Id = Annotated[UUID, Path(description="Id of the request.", examples=[EXAMPLE_ID])]
 _Guest = Annotated[
     str,
@@ -96,8 +97,8 @@ def create_app(
     )
     _add_routes(app, service, tokens)
     app.add_exception_handler(StoreError, _store_failed)
-    app.add_exception_handler(RequestValidationError, invalid_response)
-    app.add_exception_handler(HTTPException, _no_route)
+    app.add_exception_handler(RequestValidationError, _closing(invalid_response))
+    app.add_exception_handler(HTTPException, _closing(no_route_response))
     app.add_exception_handler(Exception, internal_error_response)
     app.add_middleware(AuthMiddleware, tokens=tokens, connections=connections)
     app.openapi = lambda: openapi_document(app)  # type: ignore[method-assign]  # as FastAPI has it
@@ -250,11 +251,15 @@ def _store_failed(http: HttpRequest, error: Exception) -> Response:
     )
 
 
-def _no_route(http: HttpRequest, error: Exception) -> Response:
-    """Respond as the HTTP API, and close the connection: no body was read."""
-    response = no_route_response(http, error)
-    response.headers["Connection"] = "close"
-    return response
+def _closing(respond: ErrorHandler) -> ErrorHandler:
+    """Return *respond*, which closes the connection: no body was read."""
+
+    def respond_and_close(http: HttpRequest, error: Exception) -> Response:
+        response = respond(http, error)
+        response.headers["Connection"] = "close"
+        return response
+
+    return respond_and_close
 
 
 def main() -> None:

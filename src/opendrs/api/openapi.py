@@ -29,8 +29,8 @@ All operations except this document and `/health` require the token of a node:
 Errors are problem details of RFC 9457. `type` and `code` are stable. Besides those of
 each operation these are 404 for an unknown path, and 405 with `Allow` for a method that
 a path does not support. The connection is closed after a response to a request that was
-not read completely (401, 404, 405, 408, 413, 415, 429, 503), and after any response to
-a client without a token.
+not read completely (401, 404, 405, 408, 413, 415, 429, 503; 422 for an invalid path),
+and after any response to a client without a token.
 """
 EXAMPLE_ID = "5c6f6ad0-6f0f-4f0e-9d5b-6a4c3d1d8a11"
 _REQUEST = {

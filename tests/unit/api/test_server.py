@@ -758,6 +758,24 @@ def test_response_to_unread_request_closes_connection(
     assert b"connection: close" in answer.lower()
 
 
+@pytest.mark.parametrize(
+    ("path", "status"), [("/api/v1/elsewhere", 404), (request_path("17"), 422)]
+)
+def test_unread_body_for_an_invalid_path_closes_connection(
+    port: int, vouched: CertificateFiles, path: str, status: int
+) -> None:
+    head = (
+        f"PUT {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n"
+        f"Authorization: Bearer {node_token('h1')}\r\n\r\n"
+    )
+
+    with speak(port, head.encode(), vouched.ssl_context) as peer:
+        answer = to_its_end(peer)
+
+    assert answer.startswith(f"HTTP/1.1 {status}".encode())
+    assert b"connection: close" in answer.lower()
+
+
 @pytest.mark.parametrize("path", [HEALTH_PATH, OPENAPI_PATH])
 def test_anonymous_response_closes_connection(
     anonymous: httpx2.Client, h1: httpx2.Client, path: str
