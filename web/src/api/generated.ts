@@ -720,10 +720,10 @@ export interface components {
         ActionOrigin: "cli" | "api" | "controller";
         /**
          * ApiProblem
-         * @description Code of a problem of the operator API. The values are stable.
+         * @description Code of a problem of the HTTP API. The values are stable.
          * @enum {string}
          */
-        ApiProblem: "body-invalid" | "body-too-large" | "body-timeout" | "cross-site" | "forbidden" | "internal-error" | "method-not-allowed" | "not-found" | "out-of-range" | "plan-changed" | "precondition-required" | "rate-limited" | "state-conflict" | "store-unavailable" | "too-many-clients" | "unauthorized";
+        ApiProblem: "body-incomplete" | "body-invalid" | "body-too-large" | "body-timeout" | "clock-ahead" | "cross-site" | "encoding-not-supported" | "forbidden" | "id-conflict" | "internal-error" | "method-not-allowed" | "node-busy" | "not-found" | "out-of-range" | "plan-changed" | "precondition-required" | "rate-limited" | "request-malformed" | "request-stale" | "samples-too-old" | "server-busy" | "state-conflict" | "store-unavailable" | "token-in-name" | "token-mismatch" | "too-many-clients" | "unauthorized";
         /**
          * ApprovalDocument
          * @description Approval of a plan.
@@ -1947,6 +1947,12 @@ export interface components {
              * @default []
              */
             errors: components["schemas"]["FieldError"][];
+            /**
+             * Last Sequence
+             * @description Sequence of the last accepted request of the node; only with `request-stale`, otherwise absent.
+             * @default null
+             */
+            last_sequence: number | null;
             /** Status */
             status: number;
             /** Title */
