@@ -27,12 +27,21 @@ from opendrs.model import (
 )
 from opendrs.policies import Decision
 from opendrs.policies.optimize import Optimize, Repair, small_cluster
+from opendrs.policies.optimize.objective import Goal
 from opendrs.rules import count_strict, usable_memory, violations
-from properties.test_small_clusters import LIMITS, applied, tiny_cluster
+from properties.test_small_clusters import (
+    LIMITS,
+    applied,
+    deviation,
+    optimize,
+    tiny_cluster,
+)
 from support.builders import cluster, guest, node
 from support.oracles.interleavings import migration_of, unsafe_states
+from support.oracles.reachable_placements import reached_placements
 
 SEEDS = range(25)
+PRIORITIES = Goal.REPAIR, Goal.BALANCE
 
 
 @pytest.fixture(autouse=True)
@@ -194,3 +203,22 @@ def test_plan_of_a_tiny_cluster_leaves_no_single_repair(seed: int) -> None:
 
     assert not unsafe_states(snapshot, decision.plan, LIMITS)
     assert not repairing_moves(snapshot, decision)
+
+
+@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("budget", ["unlimited", "60 GiB", "2 migrations"])
+def test_lower_bound_is_below_every_plan_that_transfers_at_most_as_much(
+    seed: int, budget: str
+) -> None:
+    snapshot = tiny_cluster(seed)
+
+    decision = replace(optimize(budget), priorities=PRIORITIES).decide(snapshot, None)
+
+    moved = (snapshot.guests[migration_of(each).guest] for each in decision.plan.steps)
+    gib = sum(guest.usage.memory or 0 for guest in moved) / GIB
+    reached = reached_placements(snapshot, LIMITS, gib).values()
+    assert not [note for note in decision.notes if "defect" in note]
+    for note in decision.notes:
+        if note.startswith("distance from the optimum:") and "at least " in note:
+            bound = float(note.partition("at least ")[2].split()[0])
+            assert bound <= min(deviation(each.snapshot) for each in reached) + 1e-4

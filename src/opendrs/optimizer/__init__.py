@@ -1,6 +1,6 @@
 """Solver library for placement problems. It imports neither snapshots nor rules."""
 
-from opendrs.optimizer.bounds.lower_bound import with_bound as with_bound
+from opendrs.optimizer.bounds.lower_bound import lower_bound as lower_bound
 from opendrs.optimizer.evaluation import Solution as Solution
 from opendrs.optimizer.evaluation import cost_breakdown as cost_breakdown
 from opendrs.optimizer.evaluation import evaluate as evaluate

@@ -12,9 +12,8 @@ import numpy as np
 
 from opendrs.optimizer.bounds.lagrangian.dual import lagrangian_bound
 from opendrs.optimizer.bounds.polytope import nearest_point
-from opendrs.optimizer.evaluation import Solution
 from opendrs.optimizer.feasibility import binding_budgets, budget_use
-from opendrs.optimizer.problem import Indices, Problem, select_budgets
+from opendrs.optimizer.problem import Floats, Indices, Problem, select_budgets
 from opendrs.optimizer.search.local_search import is_small
 
 # Least and most vertices for the polytope bound, in general and if few moves are
@@ -27,23 +26,27 @@ WIDE_CLASS_SHARE = 0.9  # fraction of the groups that counts as most
 CORRELATED = 0.5  # correlation of the demands from which the Lagrangian bound is better
 
 
-def with_bound(problem: Problem, solution: Solution) -> Solution:
-    """Return *solution* with its lower bound for *problem*."""
-    return replace(solution, bound=lower_bound(problem, solution.assignment))
-
-
-def lower_bound(problem: Problem, assignment: Indices) -> float:
+def lower_bound(
+    problem: Problem, assignment: Indices, use: Floats | None = None
+) -> float:
     """Return a lower bound of the imbalance distance of other assignments.
 
     It holds for assignments that use at most as much of the limited budgets as
     *assignment*; without a limited budget, of the first one. The Lagrangian bound is
     computed if a budget of moves binds. It is used alone if it is likely to be the
     larger one.
+
+    Args:
+        problem: The problem.
+        assignment: Node of each group; shape (G,).
+        use: What other assignments may use of each budget, at least as much as
+            *assignment*; its use if None; shape (B,).
     """
+    used_budgets = budget_use(problem, assignment) if use is None else use
     limited = np.flatnonzero(np.isfinite(problem.budgets))
     rows = limited if len(limited) else np.arange(min(1, len(problem.budgets)))
     few = bool((binding_budgets(problem, assignment) & problem.counts_moves).any())
-    used = replace(problem, budgets=budget_use(problem, assignment))
+    used = replace(problem, budgets=used_budgets)
     whole = lagrangian_bound(select_budgets(used, rows)) if few else 0.0
     if whole and _prefers_lagrangian_bound(problem):
         return whole

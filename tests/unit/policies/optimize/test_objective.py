@@ -29,7 +29,6 @@ from opendrs.optimizer import (
     Problem,
     freeze_groups,
     solve,
-    with_bound,
 )
 from opendrs.optimizer.bounds.lower_bound import lower_bound
 from opendrs.optimizer.bounds.polytope import nearest_point
@@ -207,7 +206,7 @@ def test_bound_ignores_frozen_groups() -> None:
     # By hand: the middle guest leaves 0.5 and 0.3; the large one would balance them.
     assert found.assignment.tolist() == [0, 1, 0]
     assert found.bound is None
-    assert with_bound(problem, found).bound == pytest.approx(0.0, abs=1e-9)
+    assert lower_bound(problem, found.assignment) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_frozen_groups_stay() -> None:
