@@ -99,9 +99,12 @@ def test_replayed_code_is_rejected_by_the_provider(api: OperatorApi) -> None:
 
 
 def test_link_on_the_sign_in_screen_signs_in(api: OperatorApi) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     with chromium() as started, dashboard_page(started, api.address) as dashboard:
         page = dashboard.page
         page.goto(api.address)
+        page.get_by_role("link", name="Sign in with the provider").wait_for()
+        assert axe.run(page).response["violations"] == []
         page.get_by_role("link", name="Sign in with the provider").click()
         page.get_by_role("button", name="eve").click()
         page.get_by_role("alert").filter(has_text="eve").wait_for()

@@ -35,7 +35,9 @@ BODY_TIMEOUT = 10.0  # seconds to receive a body
 SEND_TIMEOUT = 60.0  # seconds in which a client must read a part of a response
 RATE, BURST = 100.0, 500.0  # requests of an address or a token
 FAILURE_COST = 20.0  # requests that a failed authentication counts as
-SIGN_IN_COST = 20.0  # requests that the begin of a sign-in counts as; it is kept
+SIGN_IN_COST = (
+    20.0  # requests that the begin of a sign-in counts as: the server keeps it
+)
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _SAME_ORIGIN = ("same-origin", "none")
 _API_HEADERS = {

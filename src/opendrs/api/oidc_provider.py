@@ -114,9 +114,10 @@ class OidcProvider:
         """
         with self._lock:
             kept = self._keys
-        is_kept = kept is not None and time.monotonic() - kept[0] < METADATA_TIME
-        if kept is not None and is_kept and not refresh:
-            return kept[1]
+        if kept is not None and not refresh:
+            at, document = kept
+            if time.monotonic() - at < METADATA_TIME:
+                return document
         found = self._document("GET", self.metadata().jwks_uri)
         with self._lock:
             self._keys = time.monotonic(), found

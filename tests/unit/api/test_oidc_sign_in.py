@@ -320,7 +320,6 @@ def test_sign_in_expires(
     monkeypatch.setattr(oidc_sign_in, "PENDING_TIME", -1.0)
     with browser(api) as client:
         found = answer(issuer, begin(client))
-        client.cookies.set("opendrs-sign-in", "x" * 43)
         assert problem(client.put("session/oidc", json=found)) == REJECTED
 
 

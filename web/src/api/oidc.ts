@@ -29,7 +29,8 @@ export async function signIn(): Promise<Session | null | undefined> {
     }
     const rejection = response.get("error");
     if (rejection !== null) {
-      throw new Error(`The issuer rejects the sign-in: ${rejection.slice(0, 100)}`);
+      const reason = /^[a-z_]{1,50}$/.test(rejection) ? rejection : "no known reason";
+      throw new Error(`The issuer rejects the sign-in: ${reason}`);
     }
     const begun = await put<OidcLocation>("/sign-in/oidc", null);
     window.location.replace(begun.location);

@@ -57,5 +57,5 @@ function Issuer(): JSX.Element | null {
     get<SignIn>("/sign-in").then(({ oidc }) => setFound(oidc), () => undefined);
   }, []);
   if (found === null) return null;
-  return <a href={found.location}>Sign in with {found.name}</a>;
+  return <a class="button" href={found.location}>Sign in with {found.name}</a>;
 }
