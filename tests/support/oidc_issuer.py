@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import secrets
+import ssl
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -43,7 +44,9 @@ class OidcIssuer:
         now: Returns the time in seconds.
     """
 
-    def __init__(self, now: Callable[[], float], host: str = "127.0.0.1") -> None:
+    def __init__(
+        self, now: Callable[[], float], tls: ssl.SSLContext | None = None
+    ) -> None:
         self.claims: Claims = {}
         self.user_info: Claims = {}
         self.change: Callable[[Claims], Claims] = lambda claims: claims
@@ -74,7 +77,10 @@ class OidcIssuer:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        self.address = f"http://{host}:{self._server.server_address[1]}"
+        scheme = "http" if tls is None else "https"
+        self.address = f"{scheme}://127.0.0.1:{self._server.server_address[1]}"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
 
     def __enter__(self) -> Self:
         serve = partial(self._server.serve_forever, 0.01)

@@ -8,8 +8,9 @@ import hmac
 import json
 import logging
 import socket
+import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from opendrs.config.oidc_settings import OidcSettings
 from opendrs.config.web_settings import WebSettings
 from opendrs.controller.operator_commands import Actor
 from opendrs.ports import Role
+from support.certificates import CertificateFiles
 from support.oidc_issuer import CLIENT, SECRET, Claims, OidcIssuer
 from support.operator_api import OffsetClock, OperatorApi
 
@@ -37,10 +39,21 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(tmp_path: Path, **values: Any) -> Iterator[tuple[OperatorApi, OidcIssuer]]:  # noqa: ANN401 - settings
-    """Start an issuer, and a server with it."""
+def running(
+    tmp_path: Path,
+    vouched: CertificateFiles | None = None,
+    **values: Any,  # noqa: ANN401 - settings
+) -> Iterator[tuple[OperatorApi, OidcIssuer]]:
+    """Start an issuer, and a server with it; with TLS if *vouched* is given."""
     clock = OffsetClock()
-    with OidcIssuer(lambda: clock.now().timestamp()) as issuer:
+    files: dict[str, Any] = {}
+    tls, scheme = None, "http"
+    if vouched is not None:
+        scheme, own = "https", vouched.settings
+        files = {"certificate": own.certificate, "key": own.key}
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        tls.load_cert_chain(own.certificate, own.key)
+    with OidcIssuer(lambda: clock.now().timestamp(), tls) as issuer:
         secret = tmp_path / "secret"
         secret.write_text(f"{SECRET}\n")
         listen = f"127.0.0.1:{free_port()}"
@@ -48,13 +61,13 @@ def running(tmp_path: Path, **values: Any) -> Iterator[tuple[OperatorApi, OidcIs
             "issuer": issuer.address,
             "client_id": CLIENT,
             "client_secret_file": secret,
-            "address": f"http://{listen}",
+            "address": f"{scheme}://{listen}",
             "viewer": ("staff",),
             "operator": ("vm-operators", "on-call"),
             "admin": ("vm-admins",),
             **values,
         }
-        web = WebSettings(listen=listen, oidc=OidcSettings(**settings))
+        web = WebSettings(listen=listen, oidc=OidcSettings(**settings), **files)
         api = OperatorApi(tmp_path / "store.db", web=web)
         api.clock = clock
         with api:
@@ -67,9 +80,14 @@ def served(tmp_path: Path) -> Iterator[tuple[OperatorApi, OidcIssuer]]:
         yield found
 
 
-def browser(api: OperatorApi, **headers: str) -> httpx2.Client:
+def browser(
+    api: OperatorApi, ca: Path | None = None, headers: Mapping[str, str] = ORIGIN
+) -> httpx2.Client:
     return httpx2.Client(
-        base_url=f"{api.address}/api/v1/", headers={**ORIGIN, **headers}, timeout=20
+        base_url=f"{api.address}/api/v1/",
+        headers=headers,
+        timeout=20,
+        verify=ssl.create_default_context(cafile=ca),
     )
 
 
@@ -343,7 +361,7 @@ def test_request_of_another_site_is_rejected(
     served: tuple[OperatorApi, OidcIssuer],
 ) -> None:
     api, issuer = served
-    with browser(api, **{"Sec-Fetch-Site": "cross-site"}) as client:
+    with browser(api, headers={"Sec-Fetch-Site": "cross-site"}) as client:
         for path in ("sign-in/oidc", "session/oidc"):
             response = client.put(path, json={"state": "s", "code": "c"})
             assert problem(response) == (403, "cross-site")
@@ -408,6 +426,30 @@ def test_wrong_responses_of_the_issuer_are_problems(
         assert problem(client.put("sign-in/oidc")) == UNAVAILABLE
         issuer.padding, issuer.named_issuer = 0, "https://evil.example"
         assert problem(client.put("sign-in/oidc")) == UNAVAILABLE
+
+
+def test_issuer_and_dashboard_with_tls(
+    tmp_path: Path, vouched: CertificateFiles
+) -> None:
+    with running(tmp_path, vouched, ca=vouched.ca) as (api, issuer):
+        issuer.claims = {"groups": ["staff"]}
+        with browser(api, vouched.ca) as client:
+            response = sign_in(client, issuer)
+
+            assert response.status_code == 200, response.text
+            assert client.get("session").json()["role"] == "viewer"
+    cookies = response.headers.get_list("set-cookie")
+    assert all(each.startswith("__Host-opendrs") for each in cookies)
+    assert all("Secure" in each for each in cookies)
+
+
+def test_issuer_with_an_unknown_certificate_is_a_problem(
+    tmp_path: Path, vouched: CertificateFiles
+) -> None:
+    with running(tmp_path, vouched) as (api, issuer):
+        with browser(api, vouched.ca) as client:
+            assert problem(client.put("sign-in/oidc")) == UNAVAILABLE
+        assert issuer.requests == []
 
 
 def test_wrong_client_secret_is_a_problem(tmp_path: Path) -> None:
