@@ -311,6 +311,7 @@ def test_code_is_accepted_once(served: tuple[OperatorApi, OidcIssuer]) -> None:
         assert client.put("session/oidc", json=found).status_code == 200
         client.cookies.update(kept)
         assert problem(client.put("session/oidc", json=found)) == REJECTED
+        assert issuer.requests.count("/token") == 1
 
         # The code again, in a sign-in of its own: the issuer rejects it.
         again = {**answer(issuer, begin(client)), "code": found["code"]}
