@@ -146,6 +146,7 @@ metrics: $(VENV)/ready
 # The description of the HTTP API, from its routes.
 openapi: $(VENV)/ready
 	$(BIN)/python -m opendrs.api.web_app > docs/reference/openapi.json
+	$(BIN)/python -m opendrs.api.app > docs/reference/openapi-agents.json
 
 # The pictures of the documentation, from what the commands print.
 pictures: $(VENV)/ready

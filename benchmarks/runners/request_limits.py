@@ -23,6 +23,7 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import ssl
 import statistics
 import subprocess
@@ -44,6 +45,7 @@ from uuid import uuid4
 import httpx2
 import trustme
 
+from opendrs.config.api_schema import request_path
 from opendrs.controller import SystemClock
 
 MAX_BODY_BYTES = 4 * 2**20  # largest body, in bytes
@@ -151,11 +153,22 @@ def run_controller() -> Iterator[RunningController]:
                     raise SystemExit(log.read_text())
             NEVER.wait(2 * CYCLE)
             with found.client(NODES[-1]) as client:
-                client.post("/v1/requests", content=request_body(NODES[-1], 1))
+                put_body(client, request_body(NODES[-1], 1))
             yield found
         finally:
             process.kill()
             process.wait()
+
+
+SOME_PATH = request_path(uuid4())
+_ID = re.compile(rb'\{"id":"([^"]*)"')
+
+
+def put_body(client: httpx2.Client, body: bytes) -> httpx2.Response:
+    """Send *body* to the path of its id, if it begins with one."""
+    found = _ID.match(body)
+    path = request_path(found[1].decode()) if found else SOME_PATH
+    return client.put(path, content=body)
 
 
 def request_body(
@@ -251,7 +264,7 @@ class HonestAgent:
             body = request_body(self._node, time.time_ns())
             try:
                 with self._controller.client(self._node, self._source) as client:
-                    status = client.post("/v1/requests", content=body).status_code
+                    status = put_body(client, body).status_code
             except httpx2.HTTPError as error:
                 self.failures.append(type(error).__name__)
             else:
@@ -266,7 +279,7 @@ def _send_body(
     before = time.perf_counter()
     try:
         with controller.client(node) as client:
-            status = client.post("/v1/requests", content=body).status_code
+            status = put_body(client, body).status_code
     except httpx2.HTTPError:
         status = 0
     return status, time.perf_counter() - before
@@ -334,8 +347,9 @@ class Peers:
     async def _use(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        head = b"POST /v1/requests HTTP/1.1\r\nHost: x\r\nContent-Length: 4000000\r\n"
-        health = b"GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
+        head = f"PUT {SOME_PATH} HTTP/1.1\r\nHost: x\r\n".encode()
+        head += b"Content-Length: 4000000\r\n"
+        health = b"GET /api/v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
         if self._kind == "slow handshake":
             await _trickle(writer, b"\x16\x03\x01\x01\x00\x01\x00\x00\xfc\x03\x03", 1)
         elif self._kind == "slow head":

@@ -39,7 +39,7 @@ HEADS = (
     "migrations", "GiB", "violations", "imbalance", "bound", "overfull nodes",
     "unsafe steps",
 )  # fmt: skip
-BOUND = re.compile(r"^lower bound: .* less than ([0-9.]+)")
+BOUND = re.compile(r"^distance from the optimum: .* at least ([0-9.]+)")
 SEED = 1
 Json = dict[str, Any]
 

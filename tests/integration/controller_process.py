@@ -15,14 +15,15 @@ import tomli_w
 
 from integration.libvirt_lab import eventually
 from opendrs.config.api_schema import (
-    REQUESTS_PATH,
     RequestBody,
     RequestStatus,
     UsageSamples,
+    request_path,
 )
 from opendrs.controller import SystemClock
 from opendrs.model import LoadState
 from support import external_cluster
+from support.agent_cluster import put_request
 from support.certificates import NODES, CertificateFiles, node_token
 from support.external_cluster import CallMoment, ExternalCluster
 
@@ -153,12 +154,11 @@ class ControllerProcess:
 
     def send(self, request: RequestBody) -> httpx2.Response:
         """Send *request*."""
-        body = request.model_dump_json()
-        return self._clients[request.node].post(REQUESTS_PATH, content=body)
+        return put_request(self._clients[request.node], request)
 
     def request_status(self, request: RequestBody) -> RequestStatus:
         """Return the status of *request*."""
-        answer = self._clients[request.node].get(f"{REQUESTS_PATH}/{request.id}")
+        answer = self._clients[request.node].get(request_path(request.id))
         assert answer.status_code == 200, answer.text
         return RequestStatus.model_validate_json(answer.content)
 

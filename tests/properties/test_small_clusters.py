@@ -160,8 +160,8 @@ def require_best(snapshot: Snapshot, limits: Limits = LIMITS) -> None:
         assert violated == ViolationCount(rules, pairs), budget
         assert deviation(after) <= least * (1 + MARGIN) + 1e-9, budget
         for note in decision.notes:
-            if note.startswith("lower bound:") and "less than " in note:
-                bound = float(note.partition("less than ")[2].split()[0])
+            if note.startswith("distance from the optimum:") and "at least " in note:
+                bound = float(note.partition("at least ")[2].split()[0])
                 assert bound <= deviation(after) + 1e-4, note
 
 

@@ -10,8 +10,15 @@ from types import TracebackType
 from typing import Self
 from uuid import UUID, uuid4
 
+import httpx2
+
 from opendrs.api.service import RequestService, ServiceResponse
-from opendrs.config.api_schema import RequestBody, RequestStatus, UsageSamples
+from opendrs.config.api_schema import (
+    RequestBody,
+    RequestStatus,
+    UsageSamples,
+    request_path,
+)
 from opendrs.config.settings import StalenessLimits
 from opendrs.controller import ExecutionReport
 from opendrs.controller.agent_requests import RequestBatch
@@ -166,6 +173,11 @@ class AgentCluster:
         found = self.request_store.request(str(name))
         assert found is not None
         return found
+
+
+def put_request(client: httpx2.Client, request: RequestBody) -> httpx2.Response:
+    """Send *request* as the agent does."""
+    return client.put(request_path(request.id), content=request.model_dump_json())
 
 
 class ServiceProxy(RequestService):

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import httpx2
 
-from opendrs.api import gateway
+from opendrs.api import rate_limits
 from opendrs.api.access_control import create_token
 from opendrs.api.context import ApiContext, ApiStores
 from opendrs.api.web_server import WebServer
@@ -162,12 +162,12 @@ class OperatorApi:
 @contextmanager
 def allowed_rate(rate: float, burst: float) -> Iterator[None]:
     """Allow *rate* requests per second, *burst* at once, in a `with` statement."""
-    before = gateway.RATE, gateway.BURST
-    gateway.RATE, gateway.BURST = rate, burst
+    before = rate_limits.RATE, rate_limits.BURST
+    rate_limits.RATE, rate_limits.BURST = rate, burst
     try:
         yield
     finally:
-        gateway.RATE, gateway.BURST = before
+        rate_limits.RATE, rate_limits.BURST = before
 
 
 class EventReader:

@@ -69,7 +69,7 @@ def test_every_kind_of_platform_is_in_the_readme() -> None:
     rows = [line.lower() for line in README.splitlines() if line[:1] == "|"]
 
     for kind in PLATFORMS.kinds:
-        word = {"file": "snapshot files", "command": "command-platform"}.get(kind, kind)
+        word = {"file": "snapshot file", "command": "command-platform"}.get(kind, kind)
         assert any(word in row for row in rows), kind
 
 

@@ -10,6 +10,12 @@ export function guestCounts(guests: GuestColumns, nodes: number): Uint32Array {
   return counts;
 }
 
+/** Return how far the drain of a node is; empty without a drain. */
+export function drainState(nodes: NodeColumns, node: number, guests: number): "" | "draining" | "drained" {
+  if (!nodes.drained[node]) return "";
+  return guests > 0 ? "draining" : "drained";
+}
+
 /** Return the rows of the guests on a node. */
 export function guestsOf(guests: GuestColumns, node: number): number[] {
   return guests.node.flatMap((each, row) => (each === node ? [row] : []));

@@ -23,13 +23,12 @@ from tenacity import (
 
 from opendrs.config import run_checks
 from opendrs.config.api_schema import (
-    REQUEST_PATH,
-    REQUESTS_PATH,
     SAMPLES_PATH,
     GuestSamples,
-    ProblemDetails,
+    ReceivedProblem,
     RequestBody,
     RequestStatus,
+    request_path,
 )
 from opendrs.config.settings import AgentSettings
 from opendrs.controller.events import MASK, mask_logs
@@ -110,9 +109,9 @@ class ControllerClient:
             sleep=self._sleep,
             reraise=True,
         )
-        body = request.model_dump_json()
+        path, body = request_path(request.id), request.model_dump_json()
         status: RequestStatus = retrying(
-            self._request, lambda: self._post(body), RequestStatus
+            self._request, lambda: self._put(path, body), RequestStatus
         )
         return status
 
@@ -122,8 +121,7 @@ class ControllerClient:
         Raises:
             PlatformError: The controller is unreachable, or the response is invalid.
         """
-        path = REQUEST_PATH.replace("{id}", str(request.id))
-        return self._get(path, RequestStatus)
+        return self._get(request_path(request.id), RequestStatus)
 
     def get_samples(self, guest: str) -> GuestSamples | None:
         """Return the samples of *guest* from its previous node; None if unknown.
@@ -143,9 +141,9 @@ class ControllerClient:
         except RequestRejectedError:
             return None
 
-    def _post(self, body: str) -> httpx2.Response:
+    def _put(self, path: str, body: str) -> httpx2.Response:
         headers = {"Content-Type": "application/json"}
-        return self._client.post(REQUESTS_PATH, content=body, headers=headers)
+        return self._client.put(path, content=body, headers=headers)
 
     def _request(
         self, send: Callable[[], httpx2.Response], model: type[ResponseT]
@@ -192,9 +190,9 @@ def _parse_response(
 
 def _error_from_response(response: httpx2.Response, address: str) -> PlatformError:
     try:
-        problem = ProblemDetails.model_validate_json(response.content)
+        problem = ReceivedProblem.model_validate_json(response.content)
     except ValidationError:
-        problem = ProblemDetails(detail=response.reason_phrase)
+        problem = ReceivedProblem(detail=response.reason_phrase)
     status = response.status_code
     message = f"{address}: response {status}: {problem.detail}"
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):

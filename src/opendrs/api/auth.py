@@ -7,24 +7,22 @@ every response to a client without a token.
 from __future__ import annotations
 
 import logging
+import time
 
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from opendrs.api.connections import ClientAddress, Connections
-from opendrs.api.messages import DETAILS
+from opendrs.api.problems import busy_response, closing_response
+from opendrs.api.rate_limits import request_limiter
+from opendrs.api.response_headers import send_with_headers
+from opendrs.api.schema.common import ApiProblem
 from opendrs.api.tokens import TokenTable
-from opendrs.config.api_schema import (
-    HEALTH_PATH,
-    OPENAPI_PATH,
-    ProblemCode,
-    ProblemDetails,
-)
+from opendrs.config.api_schema import HEALTH_PATH, OPENAPI_PATH
 from opendrs.controller.events import LogEventCode, LogRateLimiter, log_event
 
 NODE_KEY = "opendrs.node"  # key of the ASGI scope: node of the token
-RETRY_AFTER = 1  # seconds until a retry
 _PUBLIC_PATHS = frozenset({HEALTH_PATH, OPENAPI_PATH})
 
 
@@ -43,6 +41,7 @@ class AuthMiddleware:
         self._app = app
         self._tokens = tokens
         self._connections = connections or Connections(0)
+        self._by_node = request_limiter(time.monotonic)
         self._rate_limiter = LogRateLimiter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -50,6 +49,7 @@ class AuthMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        send = send_with_headers(HTTPConnection(scope), send)
         client: ClientAddress = tuple(scope["client"] or ("unknown", 0))[:2]
         token = bearer_token(scope)
         node = scope[NODE_KEY] = None if token is None else self._tokens.owner(token)
@@ -57,7 +57,13 @@ class AuthMiddleware:
             await self._app(scope, receive, _send_and_close(send))
         elif node is None:
             self._log_unauthorized(client[0])
-            await _unauthorized_response()(scope, receive, send)
+            detail = "token missing or unknown; send the token of a node"
+            response = closing_response(ApiProblem.UNAUTHORIZED, detail)
+            await response(scope, receive, send)
+        elif (seconds := self._by_node.wait_time(node)) > 0:
+            detail = f"{node}: too many requests; retry in {seconds:.1f} s"
+            response = busy_response(ApiProblem.RATE_LIMITED, detail, seconds)
+            await response(scope, receive, send)
         elif self._connections.begin_request(client, node):
             try:
                 await self._app(scope, receive, send)
@@ -65,7 +71,7 @@ class AuthMiddleware:
                 self._connections.end_request(client)
         else:
             detail = f"{node}: too many requests at the same time; retry"
-            response = busy_response(ProblemCode.NODE_BUSY, detail)
+            response = busy_response(ApiProblem.NODE_BUSY, detail)
             await response(scope, receive, send)
 
     def _log_unauthorized(self, address: str) -> None:
@@ -95,34 +101,3 @@ def bearer_token(scope: Scope) -> str | None:
     header = Headers(scope=scope).get("authorization", "")
     scheme, _, token = header.partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
-
-
-def problem_response(code: ProblemCode, detail: str = "") -> JSONResponse:
-    """Return a response with `ProblemDetails`.
-
-    Args:
-        code: Code of the problem.
-        detail: Reason for the operator; empty for that in `messages.DETAILS`.
-    """
-    body = ProblemDetails(code=code, detail=detail or DETAILS[code])
-    return JSONResponse(body.model_dump(), code.status)
-
-
-def closing_response(code: ProblemCode, detail: str = "") -> JSONResponse:
-    """Return a response that closes the connection: the request was not read."""
-    response = problem_response(code, detail)
-    response.headers["Connection"] = "close"
-    return response
-
-
-def busy_response(code: ProblemCode, detail: str = "") -> JSONResponse:
-    """Return a response with the delay after which the client should retry."""
-    response = closing_response(code, detail)
-    response.headers["Retry-After"] = str(RETRY_AFTER)
-    return response
-
-
-def _unauthorized_response() -> JSONResponse:
-    response = closing_response(ProblemCode.TOKEN_UNKNOWN)
-    response.headers["WWW-Authenticate"] = "Bearer"
-    return response

@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse
+from starlette.responses import Response
 
-from opendrs.api.auth import closing_response
-from opendrs.config.api_schema import MAX_BODY_BYTES, ProblemCode
+from opendrs.api.problems import closing_response
+from opendrs.api.schema.common import ApiProblem
+from opendrs.config.api_schema import MAX_BODY_BYTES
 from opendrs.model import NodeId
 
 MAX_TOTAL_BYTES = 32 * 2**20  # of all bodies that are being received or waiting
@@ -75,13 +76,15 @@ class BodyLimits:
 BODY_TIMEOUT = 20.0  # seconds to receive a body
 
 
-def check_headers(request: Request) -> JSONResponse | None:
+def check_headers(request: Request) -> Response | None:
     """Return the response to a body that is rejected by its headers, or None."""
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("", "identity"):
-        response = closing_response(ProblemCode.ENCODING_NOT_SUPPORTED)
-        response.headers["Accept-Encoding"] = "identity"
-        return response
+        return closing_response(
+            ApiProblem.ENCODING_NOT_SUPPORTED,
+            "Content-Encoding: not supported; send plain JSON",
+            {"Accept-Encoding": "identity"},
+        )
     return _too_large_response() if declared_size(request) > MAX_BODY_BYTES else None
 
 
@@ -91,11 +94,12 @@ def declared_size(request: Request) -> int:
     return int(declared) if declared.isdecimal() else MAX_BODY_BYTES
 
 
-def _too_large_response() -> JSONResponse:
-    return closing_response(ProblemCode.BODY_TOO_LARGE)
+def _too_large_response() -> Response:
+    detail = f"request too large: at most {MAX_BODY_BYTES} bytes"
+    return closing_response(ApiProblem.BODY_TOO_LARGE, detail)
 
 
-async def read_body(request: Request) -> bytearray | JSONResponse:
+async def read_body(request: Request) -> bytearray | Response:
     """Return the body of *request*, or the response if it is too large or too slow."""
     body = bytearray()
     try:
@@ -105,7 +109,9 @@ async def read_body(request: Request) -> bytearray | JSONResponse:
                 if len(body) > MAX_BODY_BYTES:
                     return _too_large_response()
     except TimeoutError:
-        return closing_response(ProblemCode.BODY_TIMEOUT)
+        detail = "timeout: request body not received in time"
+        return closing_response(ApiProblem.BODY_TIMEOUT, detail)
     except ClientDisconnect:
-        return closing_response(ProblemCode.BODY_INCOMPLETE)
+        detail = "request incomplete: connection closed by the client"
+        return closing_response(ApiProblem.BODY_INCOMPLETE, detail)
     return body

@@ -21,7 +21,8 @@ from opendrs.api.cookies import session_cookie
 from opendrs.api.operator_requests import problem_of
 from opendrs.api.principal import PRINCIPAL_KEY, Principal
 from opendrs.api.problems import ProblemError, problem_response
-from opendrs.api.rate_limits import RateLimiter
+from opendrs.api.rate_limits import RateLimiter, request_limiter
+from opendrs.api.response_headers import send_with_headers
 from opendrs.api.schema.common import ApiProblem
 from opendrs.errors import StoreError
 
@@ -32,26 +33,11 @@ SIGN_IN_PATHS = ("/api/v1/session", "/api/v1/session/oidc", OIDC_PATH)
 MAX_BODY = 2**20  # bytes
 MAX_SIGN_IN_BODY = 4_096  # bytes; of a client that is not known yet
 BODY_TIMEOUT = 10.0  # seconds to receive a body
-SEND_TIMEOUT = 60.0  # seconds in which a client must read a part of a response
-RATE, BURST = 100.0, 500.0  # requests of an address or a token
 FAILURE_COST = 20.0  # requests that a failed authentication counts as
-SIGN_IN_COST = (
-    20.0  # requests that the begin of a sign-in counts as: the server keeps it
-)
+SIGN_IN_COST = 20.0  # requests that a begun sign-in counts as: it is kept
+SEND_TIMEOUT = 60.0  # seconds in which a client must read a part of a response
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _SAME_ORIGIN = ("same-origin", "none")
-_API_HEADERS = {
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-    "cache-control": "no-store",
-}
-_HEADERS = {
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "x-frame-options": "DENY",
-}
-_TLS_HEADERS = {"strict-transport-security": "max-age=31536000"}
 
 
 @dataclass(slots=True)
@@ -73,8 +59,8 @@ class Gateway:
     _by_token: RateLimiter = field(init=False)
 
     def __post_init__(self) -> None:
-        self._by_address = RateLimiter(RATE, BURST, self.monotonic)
-        self._by_token = RateLimiter(RATE, BURST, self.monotonic)
+        self._by_address = request_limiter(self.monotonic)
+        self._by_token = request_limiter(self.monotonic)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or respond with a problem."""
@@ -82,7 +68,7 @@ class Gateway:
             await self.app(scope, receive, send)
             return
         connection = HTTPConnection(scope)
-        limited = _sender(send, _headers(connection))
+        limited = send_with_headers(connection, _limited(send))
         try:
             await self._respond(connection, scope, receive, limited)
         except ProblemError as error:
@@ -237,27 +223,10 @@ async def _received(
     return repeat
 
 
-def _headers(connection: HTTPConnection) -> dict[str, str]:
-    headers = dict(_HEADERS)
-    if connection.scope["scheme"] == "https":
-        headers |= _TLS_HEADERS
-    if connection.url.path.startswith(PREFIX):
-        headers |= _API_HEADERS
-    return headers
-
-
-def _sender(send: Send, headers: dict[str, str]) -> Send:
-    """Return *send* with a time limit, and with further response headers."""
+def _limited(send: Send) -> Send:
+    """Return *send* with a time limit."""
 
     async def limited(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            present = {name.lower() for name, _ in message["headers"]}
-            further = [
-                (name.encode(), value.encode())
-                for name, value in headers.items()
-                if name.encode() not in present
-            ]
-            message = {**message, "headers": [*message["headers"], *further]}
         async with asyncio.timeout(SEND_TIMEOUT):
             await send(message)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 
+RATE, BURST = 100.0, 500.0  # requests of an address, a token or a node
 MAX_CLIENTS = 10_000  # that are remembered
 
 
@@ -48,3 +49,12 @@ class RateLimiter:
         """Take *cost* from the bucket of *client*, at most what it has."""
         level, at = self._buckets.get(client, (self._burst, self._monotonic()))
         self._buckets[client] = max(0.0, level - cost), at
+
+
+def request_limiter(monotonic: Callable[[], float]) -> RateLimiter:
+    """Return a limiter of the requests of addresses, tokens or nodes.
+
+    Args:
+        monotonic: Returns seconds that never decrease.
+    """
+    return RateLimiter(RATE, BURST, monotonic)

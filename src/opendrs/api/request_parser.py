@@ -9,13 +9,14 @@ types of `RequestBody`, which remains the only definition of a valid request.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Annotated, Any, NoReturn, TypeVar
 
 from pydantic import ConfigDict, FailFast, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from opendrs.api.schema.common import FieldError, json_pointer
 from opendrs.config import KeyPath, path_text
 from opendrs.config.api_schema import (
     MAX_GUESTS,
@@ -45,7 +46,15 @@ _HISTORY: TypeAdapter[list[float]] = TypeAdapter(
 
 
 class InvalidBodyError(ValueError):
-    """Error: a body is not a request; the text names fields, without their values."""
+    """Error: a body is not a request; the text names fields, without their values.
+
+    Attributes:
+        errors: The first few invalid places.
+    """
+
+    def __init__(self, summary: str, errors: Sequence[FieldError]) -> None:
+        super().__init__(summary)
+        self.errors = tuple(errors)
 
 
 class _ParsingStoppedError(Exception):
@@ -66,7 +75,7 @@ def parse_request(body: bytes | bytearray, mask: Callable[[str], str]) -> Reques
     try:
         return parser.request()
     except _ParsingStoppedError:
-        raise InvalidBodyError(parser.summary()) from None
+        raise InvalidBodyError(parser.summary(), parser.errors()) from None
 
 
 @cache
@@ -91,12 +100,23 @@ class _RequestParser:
         self._mask = mask
         self._position = 0
         self._samples_left = MAX_TOTAL_SAMPLES
-        self._problems: list[str] = []
+        self._problems: list[tuple[KeyPath, str]] = []
 
     def summary(self) -> str:
         """Return the problems on one line."""
         rest = ["there may be more"][: len(self._problems) >= MAX_PROBLEMS]
-        return "; ".join([*self._problems, *rest])
+        problems = [
+            f"{path_text(path)}: {message}" if path else message
+            for path, message in self._problems
+        ]
+        return "; ".join([*problems, *rest])
+
+    def errors(self) -> list[FieldError]:
+        """Return the invalid places."""
+        return [
+            FieldError(pointer=json_pointer(path), detail=message)
+            for path, message in self._problems
+        ]
 
     def request(self) -> RequestBody:
         """Return the whole body as a request."""
@@ -265,10 +285,10 @@ class _RequestParser:
 
     def _add_problem(self, path: KeyPath, message: str) -> None:
         # Names are masked before long ones are shortened.
-        where = path_text(
-            tuple(self._mask(part) if isinstance(part, str) else part for part in path)
+        where = tuple(
+            self._mask(part) if isinstance(part, str) else part for part in path
         )
-        self._problems.append(f"{where}: {message}" if where else message)
+        self._problems.append((where, message))
         if len(self._problems) >= MAX_PROBLEMS:
             raise _ParsingStoppedError
 

@@ -18,10 +18,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from opendrs.api.app import create_app
 from opendrs.api.connection_limits import HandshakeTimeoutLoop, LimitedSocket
+from opendrs.api.problems import MEDIA_TYPE, problem_document
+from opendrs.api.schema.common import ApiProblem
 from opendrs.api.service import RequestService
 from opendrs.api.tls import tls_context
 from opendrs.api.tokens import read_tokens
-from opendrs.config.api_schema import ProblemCode, ProblemDetails
 from opendrs.config.settings import ApiSettings
 from opendrs.controller.events import (
     LogEventCode,
@@ -61,10 +62,10 @@ class _LimitedConnection(H11Protocol):
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            problem = ProblemDetails(code=ProblemCode.REQUEST_MALFORMED, detail=msg)
-            body = problem.model_dump_json().encode()
+            problem = problem_document(ApiProblem.REQUEST_MALFORMED, msg)
+            body = problem.model_dump_json(exclude_none=True).encode()
             headers = [
-                (b"content-type", b"application/json"),
+                (b"content-type", MEDIA_TYPE.encode()),
                 (b"content-length", str(len(body)).encode()),
                 (b"connection", b"close"),
             ]

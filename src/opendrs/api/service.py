@@ -13,12 +13,11 @@ from hashlib import sha256
 from http import HTTPStatus
 from uuid import UUID
 
-from opendrs.api.messages import DETAILS
+from opendrs.api.problems import STATUS, problem_document
+from opendrs.api.schema.common import ApiProblem, ProblemDocument
 from opendrs.config.api_schema import (
     ActionBody,
     GuestSamples,
-    ProblemCode,
-    ProblemDetails,
     RequestBody,
     RequestStatus,
     StepOutcome,
@@ -76,7 +75,7 @@ def _step_outcome(
 
 MAX_KEPT_REQUESTS = 100  # of each node, so that no node fills the disk
 
-ResponseBody = RequestStatus | GuestSamples | ProblemDetails
+ResponseBody = RequestStatus | GuestSamples | ProblemDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +145,7 @@ class RequestService:
         """Return the status of the request with the id *name*, if it is of *node*."""
         record = self._request_store.request(name)
         if record is None:
-            return _problem(ProblemCode.REQUEST_UNKNOWN, f"unknown request: {name}")
+            return _problem(ApiProblem.NOT_FOUND, f"unknown request: {name}")
         if record.node != node:
             return _wrong_token_problem(node, record.node)
         return ServiceResponse(HTTPStatus.OK, self._status(record))
@@ -155,7 +154,7 @@ class RequestService:
         """Return the current sample history of *guest*."""
         history = self._request_store.history(guest)
         if history is None:
-            return _problem(ProblemCode.SAMPLES_UNKNOWN)
+            return _problem(ApiProblem.NOT_FOUND, "no samples of this guest")
         body = GuestSamples(
             interval=history.interval,
             taken_at=history.taken_at,
@@ -165,7 +164,8 @@ class RequestService:
 
     def _repeat_response(self, existing: RequestRecord, digest: str) -> ServiceResponse:
         if existing.digest != digest:
-            return _problem(ProblemCode.ID_CONFLICT)
+            detail = "id: already used by a request with other content"
+            return _problem(ApiProblem.ID_CONFLICT, detail)
         return ServiceResponse(HTTPStatus.OK, self._status(existing))
 
     def _status(self, request: RequestRecord) -> RequestStatus:
@@ -177,20 +177,20 @@ class RequestService:
         latest = self._request_store.latest(NodeId(request.node))
         if latest is not None and request.sequence <= latest.sequence:
             return _problem(
-                ProblemCode.REQUEST_STALE,
+                ApiProblem.REQUEST_STALE,
                 f"sequence: expected above {latest.sequence}, the last accepted of "
                 f"{request.node}, got {request.sequence}",
                 last_sequence=latest.sequence,
             )
         age = (self._clock.now() - request.taken_at).total_seconds()
         if age > self._limits.max_sample_age:
-            code = ProblemCode.SAMPLES_TOO_OLD
+            code = ApiProblem.SAMPLES_TOO_OLD
             detail = (
                 "taken_at: expected samples of at most "
                 f"{self._limits.max_sample_age:g} s before now, got {age:.0f} s"
             )
         elif age < -self._limits.max_clock_skew:
-            code = ProblemCode.CLOCK_AHEAD
+            code = ApiProblem.CLOCK_AHEAD
             detail = (
                 f"taken_at: expected at most {self._limits.max_clock_skew:g} s ahead "
                 f"of the clock of the controller, got {-age:.0f} s"
@@ -245,17 +245,15 @@ class RequestService:
 
 
 def _problem(
-    code: ProblemCode, detail: str = "", last_sequence: int | None = None
+    code: ApiProblem, detail: str, last_sequence: int | None = None
 ) -> ServiceResponse:
-    body = ProblemDetails(
-        code=code, detail=detail or DETAILS[code], last_sequence=last_sequence
-    )
-    return ServiceResponse(code.status, body)
+    body = problem_document(code, detail, last_sequence=last_sequence)
+    return ServiceResponse(STATUS[code], body)
 
 
 def _wrong_token_problem(node: NodeId, expected: NodeId) -> ServiceResponse:
     detail = f"token: expected that of {expected}, got {node}"
-    return _problem(ProblemCode.TOKEN_MISMATCH, detail)
+    return _problem(ApiProblem.TOKEN_MISMATCH, detail)
 
 
 def _digest(request: RequestBody) -> str:

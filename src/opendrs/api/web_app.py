@@ -19,10 +19,14 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
-from starlette.routing import compile_path
 
 from opendrs import __version__
 from opendrs.api.context import ApiContext
+from opendrs.api.error_responses import (
+    internal_error_response,
+    invalid_response,
+    no_route_response,
+)
 from opendrs.api.operator_requests import problem_of
 from opendrs.api.principal import PRINCIPAL_KEY, Principal
 from opendrs.api.problems import ProblemError, problem_response
@@ -39,7 +43,7 @@ from opendrs.api.routes import (
     state,
 )
 from opendrs.api.schema.access import HealthDocument
-from opendrs.api.schema.common import ApiProblem, FieldError
+from opendrs.api.schema.common import ApiProblem
 from opendrs.api.web_openapi import blank_context, openapi_document
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.errors import ConfigurationError, StoreError
@@ -95,9 +99,9 @@ def create_web_app(context: ApiContext) -> FastAPI:
     app.add_exception_handler(ProblemError, partial(_rejected, context))
     app.add_exception_handler(ConfigurationError, _problem)
     app.add_exception_handler(StoreError, _problem)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _no_route)
-    app.add_exception_handler(Exception, _internal_error)
+    app.add_exception_handler(RequestValidationError, invalid_response)
+    app.add_exception_handler(HTTPException, no_route_response)
+    app.add_exception_handler(Exception, internal_error_response)
     app.openapi = lambda: openapi_document(app)  # type: ignore[method-assign]  # as FastAPI has it
     return app
 
@@ -144,58 +148,6 @@ def _problem(http: Request, error: Exception) -> Response:
     if isinstance(error, StoreError):
         log_event(LogEventCode.WEB_STORE_FAILED, str(error), level=logging.ERROR)
     return problem_response(problem_of(error))
-
-
-def _invalid(http: Request, error: Exception) -> Response:
-    del http
-    assert isinstance(error, RequestValidationError)  # noqa: S101 - it is registered for these
-    errors = [
-        FieldError(pointer=_pointer(each["loc"]), detail=str(each["msg"]))
-        for each in error.errors()
-    ]
-    detail = "; ".join(f"{each.pointer}: {each.detail}" for each in errors[:5])
-    return problem_response(
-        ProblemError(ApiProblem.BODY_INVALID, detail, errors=errors)
-    )
-
-
-def _pointer(location: Sequence[int | str]) -> str:
-    """Return a JSON pointer into the body, or the name of a parameter."""
-    place, *parts = location
-    if place != "body":
-        return ".".join(map(str, parts))
-    steps = (str(part).replace("~", "~0").replace("/", "~1") for part in parts)
-    return "".join(f"/{step}" for step in steps)
-
-
-def _no_route(http: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 - it is registered for these
-    if error.status_code == 405:
-        detail = f"{http.method}: method not allowed"
-        headers = {"Allow": ", ".join(_allowed_methods(http))}
-        problem = ProblemError(ApiProblem.METHOD_NOT_ALLOWED, detail, headers=headers)
-    elif error.status_code == 404:
-        problem = ProblemError(ApiProblem.NOT_FOUND, "no such path")
-    else:
-        problem = ProblemError(ApiProblem.BODY_INVALID, str(error.detail))
-    return problem_response(problem)
-
-
-def _allowed_methods(http: Request) -> list[str]:
-    """Return the methods of the path: those of all its routes."""
-    paths = http.app.openapi()["paths"]
-    found = [
-        methods
-        for path, methods in paths.items()
-        if compile_path(path)[0].match(http.url.path)
-    ]
-    return sorted({method.upper() for methods in found for method in methods})
-
-
-def _internal_error(http: Request, error: Exception) -> Response:
-    del http, error  # logged by the server, which raises it again
-    detail = "internal error; see the log of opendrs serve"
-    return problem_response(ProblemError(ApiProblem.INTERNAL_ERROR, detail))
 
 
 def main() -> None:

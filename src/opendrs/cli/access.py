@@ -83,7 +83,7 @@ def create(  # noqa: PLR0913 - one parameter for each option
       opendrs access create lab --name ada --role operator
       opendrs access create lab --name grafana --for 365d
 
-    Exit status: 0 created, 2 invalid input, 3 the database cannot be used.
+    Exit status: 0 = created, 2 = invalid input, 3 = the database cannot be used.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     with open_to_operate(platform, settings) as store:
@@ -111,7 +111,7 @@ def create(  # noqa: PLR0913 - one parameter for each option
 def list_tokens(*, platform: str, config: Path | None, output_format: str) -> int:
     """List the tokens of PLATFORM, without their secrets.
 
-    Exit status: 0 done, 2 invalid input, 3 the database cannot be read.
+    Exit status: 0 = done, 2 = invalid input, 3 = the database cannot be read.
     """
     with open_to_read(platform, load_settings(config)) as store:
         tokens = DatabaseAccessStore(store).tokens()
@@ -145,7 +145,7 @@ def list_tokens(*, platform: str, config: Path | None, output_format: str) -> in
 def revoke(*, platform: str, token: str, config: Path | None) -> int:
     """Revoke the token ID of PLATFORM, and end its browser sessions.
 
-    Exit status: 0 revoked, 2 invalid input, 3 the database cannot be used.
+    Exit status: 0 = revoked, 2 = invalid input, 3 = the database cannot be used.
     """
     with open_to_operate(platform, load_settings(config)) as store:
         access = DatabaseAccessStore(store)
@@ -172,7 +172,7 @@ def revoke(*, platform: str, token: str, config: Path | None) -> int:
 def link(*, platform: str, address: str | None, config: Path | None) -> int:
     """Print a link that signs one browser in as an admin, within ten minutes.
 
-    Exit status: 0 done, 2 invalid input, 3 the database cannot be used.
+    Exit status: 0 = done, 2 = invalid input, 3 = the database cannot be used.
     """
     settings = load_settings(config)
     own = f"{settings.web.scheme}://{settings.web.listen}"

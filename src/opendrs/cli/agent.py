@@ -50,7 +50,7 @@ def command(*, config: Path, once: bool, level: str, output_format: str) -> int:
       opendrs agent /etc/opendrs/agent.toml
       opendrs agent agent.toml --once
 
-    Exit status: 0 stopped by the operator; 2 an error in CONFIG; 3 the database
+    Exit status: 0 = stopped by the operator; 2 = an error in CONFIG; 3 = the database
     cannot be written or, with --once, the controller did not accept the request.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)

@@ -68,8 +68,8 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs apply lab --policy optimize --budget '500 GiB' --time-limit 20
       opendrs apply lab --yes --format json      print the outcomes as JSON
 
-    Exit status: 0 all done or nothing to do; 1 you declined, or some steps were
-    not started (rejected by the guard, or skipped); 3 some steps failed.
+    Exit status: 0 = all done or nothing to do; 1 = you declined, or some steps were not
+    started (rejected by the guard, or skipped); 3 = some steps failed.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     chosen = choose_policy(settings, policy, assignments, budget, time_limit)

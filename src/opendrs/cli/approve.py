@@ -52,8 +52,8 @@ def command(
       opendrs approve lab k7w2x
       opendrs approve lab k7w2x --step 3 --step 4
 
-    Exit status: 0 approved; 2 invalid input, or the plan cannot be approved any more;
-    3 the database cannot be used.
+    Exit status: 0 = approved; 2 = invalid input, or the plan cannot be approved any
+    more; 3 = the database cannot be used.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings, clock = load_settings(config), SystemClock()
     with open_plan_store(platform, settings) as plans:
@@ -92,8 +92,8 @@ def reject(
     \b
       opendrs reject lab k7w2x --because "db1 is being tested"
 
-    Exit status: 0 rejected; 2 invalid input, or the plan cannot be rejected any more;
-    3 the database cannot be used.
+    Exit status: 0 = rejected; 2 = invalid input, or the plan cannot be rejected any
+    more; 3 = the database cannot be used.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     with open_plan_store(platform, load_settings(config)) as plans:
         plan = find_plan(plans, platform, name)
@@ -119,8 +119,8 @@ def cancel(*, platform: str, name: str, config: Path | None, output_format: str)
     \b
       opendrs cancel lab k7w2x
 
-    Exit status: 0 cancelled; 2 invalid input, or the plan cannot be cancelled any
-    more; 3 the database cannot be used.
+    Exit status: 0 = cancelled; 2 = invalid input, or the plan cannot be cancelled any
+    more; 3 = the database cannot be used.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     with open_plan_store(platform, load_settings(config)) as plans:
         plan = find_plan(plans, platform, name)

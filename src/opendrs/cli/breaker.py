@@ -55,8 +55,8 @@ def command(
       opendrs breaker lab
       opendrs breaker lab --reset --because "storage network repaired"
 
-    Exit status: 0 both circuit breakers are closed; 1 one is open; 2 invalid input;
-    3 the database cannot be read or written.
+    Exit status: 0 = both circuit breakers are closed; 1 = one is open; 2 = invalid
+    input; 3 = the database cannot be read or written.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     if because is not None and not reset:

@@ -118,8 +118,8 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs check lab --config opendrs.toml
       opendrs check opendrs.toml --online        connect to the platforms
 
-    Exit status: 0 no errors, with or without warnings; 1 a contradiction, a violated
-    strict rule, or a failed check of a platform; 2 an error in the file.
+    Exit status: 0 = no errors, with or without warnings; 1 = a contradiction, a
+    violated strict rule, or a failed check of a platform; 2 = an error in the file.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     try:
         result = _validate_source(source, config, at)

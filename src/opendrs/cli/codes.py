@@ -15,10 +15,10 @@ from enum import StrEnum
 from textwrap import dedent
 
 from opendrs.api.jobs import JobProblem, JobState
+from opendrs.api.problems import STATUS
 from opendrs.api.schema.common import ApiProblem
 from opendrs.arrays.move_groups import SkipReason
 from opendrs.config import DiagnosticCode
-from opendrs.config.api_schema import ProblemCode
 from opendrs.config.controller_settings import Mode
 from opendrs.config.diagnostics import Severity
 from opendrs.config.proxlb import ImportStatus
@@ -70,7 +70,7 @@ CATALOGS = (
     Catalog(
         "Problems of the HTTP API",
         ApiProblem,
-        "`code` of a problem response of `opendrs serve`; `result` in the audit.",
+        "`code` of a problem response; `result` in the audit.",
     ),
     Catalog(
         "Exceptions",
@@ -181,9 +181,6 @@ CATALOGS = (
     Catalog(
         "Job problems", JobProblem, "`problem` of a job of the HTTP API without result."
     ),
-    Catalog(
-        "API problems", ProblemCode, "`code` of a response of the API that is not 2xx."
-    ),
 )
 
 
@@ -220,10 +217,10 @@ def codes_page() -> str:
 def _section(catalog: Catalog) -> str:
     header, rule = "| code | meaning |", "|---|---|"
     rows = [f"| `{code}` | {text} |" for code, text in meanings(catalog.codes).items()]
-    if catalog.codes is ProblemCode:
+    if catalog.codes is ApiProblem:
         header, rule = "| code | status | meaning |", "|---|---|---|"
         rows = [
-            f"| `{code}` | {ProblemCode(code).status.value} | {text} |"
+            f"| `{code}` | {STATUS[ApiProblem(code)].value} | {text} |"
             for code, text in meanings(catalog.codes).items()
         ]
     table = "\n".join([header, rule, *rows])

@@ -46,7 +46,7 @@ def command(*, directory: Path | None, check: bool) -> int:
       opendrs compile --to /var/cache/opendrs    for a service that cannot write
       opendrs compile --check                    check only, compile nothing
 
-    Exit status: 0 there is compiled code; 1 --check found none; 3 the directory
+    Exit status: 0 = there is compiled code; 1 = --check found none; 3 = the directory
     cannot be written.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     if check:

@@ -48,8 +48,8 @@ def command(*, kind: str, name: str | None, output: Path) -> int:
       opendrs connect libvirt --name lab
       opendrs plan lab                     afterwards: plan for the platform
 
-    Exit status: 0 connected; 1 a check failed; 2 invalid input; 3 a host did not
-    respond when its certificate was read.
+    Exit status: 0 = connected; 1 = a check failed; 2 = invalid input; 3 = a host did
+    not respond when its certificate was read.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     name = name or kind
     if not is_platform_name(name):

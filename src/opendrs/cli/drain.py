@@ -160,9 +160,9 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs drain lab                     list the drained nodes
       opendrs drain lab --for updates --hook '/usr/local/sbin/update-node --reboot'
 
-    Exit status: 0 the node is empty, or a controller empties it; 1 you declined,
+    Exit status: 0 = the node is empty, or a controller empties it; 1 = you declined,
     guests remain, or the controller has not started the drain (mode advise requires an
-    approval, mode observe starts nothing); 3 some steps failed.
+    approval, mode observe starts nothing); 3 = some steps failed.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     settings.connection(platform)

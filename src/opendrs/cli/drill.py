@@ -98,8 +98,8 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs drill cluster.json --fail node3   target and downtime of guests
       opendrs drill demo --each-node            simulate the failure of each node
 
-    Exit status: 0 as expected, or the cluster survives; 1 an expectation
-    failed, or the cluster does not survive; 2 invalid file or options.
+    Exit status: 0 = as expected, or the cluster survives; 1 = an expectation failed, or
+    the cluster does not survive; 2 = invalid file or options.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     drill_output = DrillOutput(
         output_format=output_format, log=output, plot=plot, guests=guests

@@ -99,7 +99,7 @@ def proxlb(  # noqa: PLR0913 - one for each option
       opendrs check opendrs.toml --online        afterwards
       opendrs plan lab
 
-    Exit status: 0 written; 2 invalid input (nothing is written).
+    Exit status: 0 = written; 2 = invalid input (nothing is written).
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     _require_absent(output, force=force)
     trusted = ca is not None or bool(fingerprints)

@@ -112,8 +112,8 @@ cluster.
   opendrs drill lab --each-node     simulate the failure of each node
 
 \b
-Exit status: 0 done; 1 a check failed, or steps were not started; 2 invalid
-input; 3 steps, a platform or the database failed.
+Exit status: 0 = done; 1 = a check failed, or steps were not started; 2 = invalid input;
+3 = steps, a platform or the database failed.
 """
 
 

@@ -69,7 +69,7 @@ def command(
       opendrs mode lab                 the mode that applies now, and why
       opendrs mode lab advise
 
-    Exit status: 0 done; 2 invalid input; 3 the database cannot be used.
+    Exit status: 0 = done; 2 = invalid input; 3 = the database cannot be used.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings, clock = load_settings(config), SystemClock()
     if mode is not None:
@@ -120,7 +120,7 @@ def pause(  # noqa: PLR0913 - one parameter for each option
       opendrs pause lab --for 2h --because "storage upgrade"
       opendrs pause lab --until 2026-11-24T06:00+01:00 --because "night shift"
 
-    Exit status: 0 done; 2 invalid input; 3 the database cannot be used.
+    Exit status: 0 = done; 2 = invalid input; 3 = the database cannot be used.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings, clock = load_store_settings(config, platform), SystemClock()
     end = _end(clock.now(), duration, until)
@@ -142,7 +142,7 @@ def resume(*, platform: str, config: Path | None, output_format: str) -> int:
     \b
       opendrs resume lab
 
-    Exit status: 0 done; 2 invalid input; 3 the database cannot be used.
+    Exit status: 0 = done; 2 = invalid input; 3 = the database cannot be used.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_store_settings(config, platform)
     with open_operator_store(platform, settings) as store:

@@ -162,7 +162,7 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs place lab --release web4
       opendrs place cluster.json --cpu 2 --memory '4 GiB' --all
 
-    Exit status: 0 all guests have a node; 1 some have none; 2 invalid input.
+    Exit status: 0 = all guests have a node; 1 = some have none; 2 = invalid input.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     _check_reservation_options(reserve, duration, release)

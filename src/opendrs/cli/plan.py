@@ -74,9 +74,11 @@ def command(  # noqa: PLR0913 - one for each option
 
     Prints a summary first. It contains the cost of the plan and, before and after the
     plan, the highest loads, the imbalance and the number of violated strict rules.
-    Imbalance (CV) is the coefficient of variation of the node loads: their standard
-    deviation divided by their mean; 0 is balanced. The load of a node is the mean of
-    its CPU and memory load.
+    Imbalance (CV) is the coefficient of variation of the mean loads of the nodes: their
+    standard deviation divided by their mean; 0 is balanced. The mean load of a node is
+    the mean of its CPU and memory load. The policy optimize minimizes another
+    imbalance: the root mean square (RMS) deviation of the node loads from the balanced
+    load, which is the load of the cluster as a whole.
 
     If violated strict rules can be repaired, the plan contains only the repair. Execute
     it before you plan with the policy, or omit it with --set repair_first=false. The
@@ -84,14 +86,14 @@ def command(  # noqa: PLR0913 - one for each option
     violated after the plan, the summary names them, and the command that repairs them
     if there is one.
 
-    The steps follow in a safe order with their reasons. Then come the load of each node
+    The steps follow in a safe order with their reasons, which are shortened if there
+    are more than ten steps. Then come the load of each node
     before and after the plan, the skipped guests with the reason, and the assumptions
     of the estimated duration. The bandwidth is that of [limits] in the configuration
     file, otherwise 1 Gbit/s.
 
     If there are more than ten steps, ten are shown: those that repair violated strict
-    rules, then those that reduce the load of their source node most. In the reason of a
-    step, the mean load of a node is the mean of its CPU and memory load. If there are
+    rules, then those that reduce the load of their source node most. If there are
     more than 20 nodes, the five most loaded are shown. --all shows all steps and nodes,
     and further metrics of the cluster. JSON is always complete.
 

@@ -143,8 +143,8 @@ def print_steps(
     steps = most_valuable(plan, snapshot, MAX_STEPS_LISTED) if shortened else plan.steps
     if shortened:
         abridgment = (
-            f"the {MAX_STEPS_LISTED} of {total} steps that repair rules or relieve "
-            f"nodes most; {ALL_OPTION_HINT}"
+            f"{MAX_STEPS_LISTED} of {total} steps: those that repair violated rules, "
+            f"then those that relieve their source node most; {ALL_OPTION_HINT}"
         )
         screen.print(Text(abridgment, style="dim"))
     headings = ["step", "guest", "from", "to", CORES, MEMORY]
@@ -185,7 +185,7 @@ def _short_detail(step: Step, snapshot: Snapshot, *, repairs: bool) -> str:
         format_percent(_mean_load(snapshot, name)).strip()
         for name in (action.source, action.target)
     )
-    return f"mean load of the source {source}, of the target {target}"
+    return f"mean load before the plan: source {source}, target {target}"
 
 
 def _mean_load(snapshot: Snapshot, name: NodeId) -> float | None:

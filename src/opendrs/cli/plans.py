@@ -58,7 +58,7 @@ def command(
       opendrs plans lab --state proposed
       opendrs plans lab k7w2x                 its steps, with reasons and outcomes
 
-    Exit status: 0 done; 2 invalid input; 3 the database cannot be read.
+    Exit status: 0 = done; 2 = invalid input; 3 = the database cannot be read.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     with open_to_read(platform, settings) as store:

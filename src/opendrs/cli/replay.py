@@ -61,8 +61,8 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs replay lab --last 10
       opendrs replay lab --format json           print both decisions of each cycle
 
-    Exit status: 0 all decisions are the same; 1 one differs; 2 invalid input; 3 the
-    database cannot be read, or a record cannot be replayed.
+    Exit status: 0 = all decisions are the same; 1 = one differs; 2 = invalid input; 3 =
+    the database cannot be read, or a record cannot be replayed.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     with open_to_read(platform, load_settings(config)) as store:
         cycles = store.cycles(run=run, last=last)

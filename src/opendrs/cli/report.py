@@ -100,8 +100,8 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs report lab --since '30 d' --html report.html
       opendrs report lab --send                  for a weekly timer
 
-    Exit status: 0 done; 2 invalid input; 3 the database failed, or the report was not
-    sent.
+    Exit status: 0 = done; 2 = invalid input; 3 = the database failed, or the report was
+    not sent.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     check_outputs([(html, PAGE_SUFFIXES)] if html else [], [])

@@ -50,12 +50,13 @@ def command(  # noqa: PLR0913 - one parameter for each option
 ) -> int:
     """Run the controller until stopped: plan and migrate in cycles.
 
-    In each cycle ([controller] interval, default 300 seconds) the controller
-    observes the cluster and decides with the policy. What it does with the plan
-    depends on the mode: observe (the default) only records it, advise executes it
-    after opendrs approve, automatic executes it at once. opendrs mode shows and changes
-    the mode (not with --platform demo). After opendrs pause, no steps start until the
-    given time, or until opendrs resume.
+    In each cycle ([controller] interval, default 300 seconds) the controller observes
+    the cluster and decides with the policy. What it does with the plan depends on the
+    mode: observe (the default) only records it, advise executes it after opendrs
+    approve, automatic executes it at once. The command opendrs mode shows and changes
+    the mode (not with --platform demo). The command opendrs pause cancels the running
+    plan, whose migrations in progress finish; then no steps start until the given time,
+    or until opendrs resume.
 
     With [[schedule]], several policies run, each in its time windows: for example
     balance by day and consolidate by night. One cycle runs at a time. Outside of all
@@ -71,10 +72,10 @@ def command(  # noqa: PLR0913 - one parameter for each option
     It logs to standard error, one line for each event. The line of a started step
     repeats the reason from the plan, so its values are expected, not measured. In
     "imbalance (CV) X → Y", X and the loads are those after all steps with lower
-    numbers, Y is the imbalance after this step too. Values with "counting only this
-    step" assume that no other step is executed. Decisions and violations of strict
-    rules are logged only when they change. --level debug logs the decision of every
-    cycle.
+    numbers, and Y is the imbalance after those steps and this one. Values with
+    "counting only this step" assume that no other step is executed. Decisions and
+    violations of strict rules are logged only when they change. --level debug logs the
+    decision of every cycle.
 
     At startup it warns about key, token, password and database files that other
     users can read or change.
@@ -84,11 +85,12 @@ def command(  # noqa: PLR0913 - one parameter for each option
     outcome of the steps that were in progress.
 
     On SIGHUP, the controller reads the configuration again between two cycles. If the
-    file has an error, or changes [store], [api], [metrics], [[notifications]], [web] or
-    the platform, the controller logs the reason and keeps its former configuration.
-    Changes of these tables require a restart. If the file has the section [api],
-    changes of [controller] also require a restart. If standard input is a terminal,
-    SIGHUP means that the terminal was closed, and stops the controller instead.
+    file has an error, or changes the sections [store], [api], [metrics],
+    [[notifications]], [web] or that of the platform, the controller logs the reason and
+    keeps its former configuration. Changes of these sections require a restart. If the
+    file has the section [api], changes of [controller] also require a restart. If
+    standard input is a terminal, SIGHUP means that the terminal was closed, and stops
+    the controller instead.
 
     Several controllers can use one PostgreSQL database ([store] url). One of them is
     active. If it ends or stops responding, another one takes over.
@@ -100,9 +102,9 @@ def command(  # noqa: PLR0913 - one parameter for each option
       opendrs run opendrs.toml --once            one cycle, for cron
       opendrs mode lab automatic                 let the controller execute its plans
 
-    Exit status: 0 stopped; 2 invalid input; 3 the platform denied permission, or
-    the database cannot be written. With --once: the exit status of apply (0 done; 1
-    steps rejected or skipped; 3 steps failed).
+    Exit status: 0 = stopped; 2 = invalid input; 3 = the platform denied permission, or
+    the database cannot be written. With --once: the exit status of apply (0 = done; 1 =
+    steps rejected or skipped; 3 = steps failed).
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     name = platform or only_platform(settings, config)

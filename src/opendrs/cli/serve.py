@@ -52,7 +52,7 @@ def command(
       opendrs serve /etc/opendrs/opendrs.toml
       opendrs access create lab --name ada --role operator
 
-    Exit status: 0 stopped; 2 invalid input, 3 the database cannot be used.
+    Exit status: 0 = stopped; 2 = invalid input, 3 = the database cannot be used.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     # The imports are slow.
     from opendrs.api.web_server import WebServer  # noqa: PLC0415

@@ -125,9 +125,9 @@ def command(*, platform: str, config: Path | None, output_format: str) -> int:
       opendrs status lab --format json
       opendrs status lab > /dev/null || echo "no controller works for lab"
 
-    Exit status: 0 a controller runs, and its last cycle did not fail and ended at most
-    three intervals ago (or earlier, if steps are in progress now); 1 otherwise; 2
-    invalid input; 3 the database cannot be read.
+    Exit status: 0 = a controller runs, and its last cycle did not fail and ended at
+    most three intervals ago (or earlier, if steps are in progress now); 1 = otherwise;
+    2 = invalid input; 3 = the database cannot be read.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_store_settings(config, platform)
     controller, now = settings.controller, SystemClock().now()

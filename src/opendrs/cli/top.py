@@ -62,7 +62,7 @@ def command(*, platform: str, once: bool, interval: float, config: Path | None) 
       opendrs top lab
       opendrs top lab --once
 
-    Exit status: 0 done; 2 invalid input, 3 the database cannot be read.
+    Exit status: 0 = done; 2 = invalid input, 3 = the database cannot be read.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     clock = SystemClock()

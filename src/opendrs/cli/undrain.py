@@ -57,8 +57,8 @@ def command(
       opendrs undrain lab n1
       opendrs undrain lab n1 --bring-back
 
-    Exit status: 0 done; 1 the mode of the controller prevents the return; 3 a guest
-    could not be returned.
+    Exit status: 0 = done; 1 = the mode of the controller prevents the return; 3 = a
+    guest could not be returned.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     settings.connection(platform)

@@ -140,7 +140,7 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs what-if lab --grow 20% --add 2xnode1 --policy balance
       opendrs what-if lab --remove node7 --guest-cpu 4 --guest-memory '16 GiB'
 
-    Exit status: 0 all guests fit; 1 they do not; 2 invalid input.
+    Exit status: 0 = all guests fit; 1 = they do not; 2 = invalid input.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     cluster = open_source(source, settings, at=at)

@@ -280,7 +280,7 @@ class ControllerFactory:
         in_memory = not self._source.is_persistent
         change = (
             "to change it, set mode in [controller] of the configuration file and "
-            "restart (opendrs mode needs a platform with a database)"
+            'restart (without a database, the command "opendrs mode" cannot change it)'
             if in_memory
             else f"change it with: opendrs mode {name} MODE"
         )

@@ -1,4 +1,4 @@
-"""Schema of version 1 of the API between agents and the controller.
+"""Schema of the HTTP API, version 1, between agents and the controller.
 
 Requests are validated strictly and must not contain other fields. A response may
 contain further fields in a later version; clients ignore them.
@@ -9,10 +9,7 @@ in `config`, which validates all documents from outside with pydantic.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from enum import StrEnum
-from http import HTTPStatus
 from typing import Annotated, Literal, Self
 from uuid import UUID
 
@@ -31,11 +28,10 @@ from opendrs.model import LoadState
 from opendrs.ports import Outcome
 from opendrs.ports import RequestState as RequestState
 
-REQUESTS_PATH = "/v1/requests"
-REQUEST_PATH = "/v1/requests/{id}"
-SAMPLES_PATH = "/v1/guests/{guest}/samples"
-HEALTH_PATH = "/v1/health"
-OPENAPI_PATH = "/v1/openapi.json"
+REQUEST_PATH = "/api/v1/requests/{id}"
+SAMPLES_PATH = "/api/v1/guests/{guest}/samples"
+HEALTH_PATH = "/api/v1/health"
+OPENAPI_PATH = "/api/v1/openapi.json"
 MAX_BODY_BYTES = 4 * 2**20  # bytes: some 500 guests of 400 samples each
 MAX_SEQUENCE = 2**63 - 1  # largest integer of SQLite
 MAX_NAME_LENGTH = 255
@@ -71,6 +67,11 @@ class _ResponseModel(BaseModel):
     """Base class of response bodies: unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+
+def request_path(name: UUID | str) -> str:
+    """Return the path of the request with the id *name*."""
+    return REQUEST_PATH.replace("{id}", str(name))
 
 
 class UsageSamples(_RequestModel):
@@ -123,7 +124,7 @@ class RequestBody(_RequestModel):
 
     id: Annotated[
         UUID,
-        Field(description="Chosen by the agent. A repeated request has no effect."),
+        Field(description="That of the path, chosen by the agent."),
     ]
     node: Annotated[Name, Field(description="Node of the agent.")]
     sequence: Annotated[
@@ -206,108 +207,8 @@ class GuestSamples(_ResponseModel):
     ]
 
 
-class Health(_ResponseModel):
-    """Response of a controller that is running."""
+class ReceivedProblem(_ResponseModel):
+    """Members of a problem response (RFC 9457) that a client uses."""
 
-    status: Literal["ok"] = "ok"
-
-
-class ProblemCode(StrEnum):
-    """Code of a problem response. The values are stable."""
-
-    TOKEN_UNKNOWN = "token-unknown"  # noqa: S105 - a code
-    """The request has no token, or an unknown one."""
-    TOKEN_MISMATCH = "token-mismatch"  # noqa: S105 - a code
-    """The token belongs to another node."""
-    TOKEN_IN_NAME = "token-in-name"  # noqa: S105 - a code
-    """A name in the request contains a token. Replace this token."""
-    REQUEST_STALE = "request-stale"
-    """The sequence is not above that of the last accepted request of the node."""
-    REQUEST_INVALID = "request-invalid"
-    """The body is not a valid request. The detail names up to five problems."""
-    REQUEST_MALFORMED = "request-malformed"
-    """The request is not valid HTTP."""
-    REQUEST_UNKNOWN = "request-unknown"
-    """There is no request with this id, or it is not kept any more."""
-    ID_CONFLICT = "id-conflict"
-    """The id belongs to a request with other content."""
-    SAMPLES_TOO_OLD = "samples-too-old"
-    """The samples are older than api.max_sample_age."""
-    SAMPLES_UNKNOWN = "samples-unknown"
-    """There are no samples of this guest."""
-    CLOCK_AHEAD = "clock-ahead"
-    """The clock of the agent is ahead by more than api.max_clock_skew."""
-    PATH_UNKNOWN = "path-unknown"
-    """The path does not exist."""
-    PATH_INVALID = "path-invalid"
-    """A parameter in the path is not valid."""
-    METHOD_NOT_ALLOWED = "method-not-allowed"
-    """The path does not support this method. The header Allow lists the methods."""
-    BODY_INCOMPLETE = "body-incomplete"
-    """The client closed the connection before the end of the body."""
-    BODY_TIMEOUT = "body-timeout"
-    """The body was not received in time."""
-    BODY_TOO_LARGE = "body-too-large"
-    """The body is too large."""
-    ENCODING_NOT_SUPPORTED = "encoding-not-supported"
-    """The body is compressed."""
-    NODE_BUSY = "node-busy"
-    """Other requests of the node are being processed. Retry."""
-    SERVER_BUSY = "server-busy"
-    """Other requests use all memory for bodies. Retry."""
-    STORE_FAILED = "store-failed"
-    """The request could not be recorded. Retry."""
-    INTERNAL_ERROR = "internal-error"
-    """Internal error of the controller. Its log has the details."""
-
-    @property
-    def status(self) -> HTTPStatus:
-        """HTTP status of a response with this code."""
-        return _STATUS[self]
-
-
-_STATUS: Mapping[ProblemCode, HTTPStatus] = {
-    ProblemCode.TOKEN_UNKNOWN: HTTPStatus.UNAUTHORIZED,
-    ProblemCode.TOKEN_MISMATCH: HTTPStatus.FORBIDDEN,
-    ProblemCode.TOKEN_IN_NAME: HTTPStatus.UNPROCESSABLE_ENTITY,
-    ProblemCode.REQUEST_STALE: HTTPStatus.PRECONDITION_FAILED,
-    ProblemCode.REQUEST_INVALID: HTTPStatus.UNPROCESSABLE_ENTITY,
-    ProblemCode.REQUEST_MALFORMED: HTTPStatus.BAD_REQUEST,
-    ProblemCode.REQUEST_UNKNOWN: HTTPStatus.NOT_FOUND,
-    ProblemCode.ID_CONFLICT: HTTPStatus.CONFLICT,
-    ProblemCode.SAMPLES_TOO_OLD: HTTPStatus.PRECONDITION_FAILED,
-    ProblemCode.SAMPLES_UNKNOWN: HTTPStatus.NOT_FOUND,
-    ProblemCode.CLOCK_AHEAD: HTTPStatus.PRECONDITION_FAILED,
-    ProblemCode.PATH_UNKNOWN: HTTPStatus.NOT_FOUND,
-    ProblemCode.PATH_INVALID: HTTPStatus.UNPROCESSABLE_ENTITY,
-    ProblemCode.METHOD_NOT_ALLOWED: HTTPStatus.METHOD_NOT_ALLOWED,
-    ProblemCode.BODY_INCOMPLETE: HTTPStatus.BAD_REQUEST,
-    ProblemCode.BODY_TIMEOUT: HTTPStatus.REQUEST_TIMEOUT,
-    ProblemCode.BODY_TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    ProblemCode.ENCODING_NOT_SUPPORTED: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-    ProblemCode.NODE_BUSY: HTTPStatus.TOO_MANY_REQUESTS,
-    ProblemCode.SERVER_BUSY: HTTPStatus.SERVICE_UNAVAILABLE,
-    ProblemCode.STORE_FAILED: HTTPStatus.SERVICE_UNAVAILABLE,
-    ProblemCode.INTERNAL_ERROR: HTTPStatus.INTERNAL_SERVER_ERROR,
-}
-
-
-class ProblemDetails(_ResponseModel):
-    """Body of a response that is not 2xx."""
-
-    # Empty only in a response that does not come from a controller.
-    code: Annotated[
-        ProblemCode | str,
-        Field(
-            union_mode="left_to_right",
-            description="Code of the problem. A later version may have further codes.",
-        ),
-    ] = ""
-    detail: Annotated[str, Field(description="Reason, for the operator.")]
-    last_sequence: Annotated[
-        int | None,
-        Field(
-            description="Sequence of the last accepted request of the node, if the "
-            "request was rejected because its sequence is not above it; null otherwise."
-        ),
-    ] = None
+    detail: str
+    last_sequence: int | None = None

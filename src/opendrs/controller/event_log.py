@@ -117,8 +117,9 @@ def _log_step(
     detail: str = "",
     level: int = logging.INFO,
 ) -> None:
-    label = "reason in the plan: " if event is LogEventCode.STEP_STARTED else ""
-    suffix = f": {label}{detail}" if detail else ""
+    is_start = event is LogEventCode.STEP_STARTED
+    separator = "; reason when planned: " if is_start else ": "
+    suffix = f"{separator}{detail}" if detail else ""
     log_event(
         event,
         f"{_describe_step(step)}: {state}{suffix}",

@@ -10,6 +10,7 @@ from opendrs.planning.schedule import BandwidthSource as BandwidthSource
 from opendrs.planning.schedule import Schedule as Schedule
 from opendrs.planning.schedule import ScheduledStep as ScheduledStep
 from opendrs.planning.schedule import estimate_schedule as estimate_schedule
+from opendrs.planning.schedule import estimate_starts as estimate_starts
 from opendrs.planning.schedule import link_bandwidth as link_bandwidth
 from opendrs.planning.sequencer import SequencedPlan as SequencedPlan
 from opendrs.planning.sequencer import sequence_in_order as sequence_in_order

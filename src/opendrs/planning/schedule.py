@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from opendrs.model import Action, Limits, Plan, PowerOff, PowerOn, Snapshot, StepId
+from opendrs.model import (
+    Action,
+    Limits,
+    Plan,
+    PowerOff,
+    PowerOn,
+    Snapshot,
+    Step,
+    StepId,
+)
 from opendrs.planning.migration_duration import (
     Certainty,
     DurationEstimate,
@@ -155,3 +166,56 @@ def _critical_path(
         path.append(current)
         current = predecessor[current]
     return tuple(reversed(path)), longest
+
+
+def estimate_starts(
+    steps: Sequence[Step], seconds: Mapping[str, float], limits: Limits
+) -> dict[StepId, float]:
+    """Return the estimated start of each step, in seconds after the first one.
+
+    Steps start in the order of the plan as soon as their dependencies have ended and
+    the limits of parallel migrations allow it. Unlike `estimate_schedule`, it needs no
+    snapshot: the durations are given.
+
+    Args:
+        steps: The steps, in the order of the plan.
+        seconds: Duration of each step. A step without one, and those that depend on it,
+            have no start.
+        limits: Limits of parallel migrations.
+    """
+    starts: dict[StepId, float] = {}
+    ends: dict[StepId, float] = {}
+    running: list[tuple[float, Step]] = []
+    waiting = [step for step in steps if step.id in seconds]
+    now = 0.0
+    while waiting:
+        running = [each for each in running if each[0] > now]
+        for step in [*waiting]:
+            if len(running) >= limits.max_parallel_migrations:
+                break
+            is_ready = all(ends.get(each, math.inf) <= now for each in step.depends_on)
+            if is_ready and _may_start(step, [each for _, each in running], limits):
+                starts[step.id] = now
+                ends[step.id] = now + seconds[step.id]
+                running.append((ends[step.id], step))
+                waiting.remove(step)
+        if not running:
+            break
+        now = min(end for end, _ in running)
+    return starts
+
+
+def _may_start(step: Step, running: Sequence[Step], limits: Limits) -> bool:
+    """Return True if *step* may start beside the *running* ones."""
+    if isinstance(step.action, PowerOn | PowerOff):
+        return True
+    migrations = [
+        each.action
+        for each in running
+        if not isinstance(each.action, PowerOn | PowerOff)
+    ]
+    return len(migrations) < limits.max_parallel_migrations and all(
+        sum(node in {each.source, each.target} for each in migrations)
+        < limits.max_migrations_per_node
+        for node in (step.action.source, step.action.target)
+    )

@@ -49,7 +49,7 @@ def first_repair(
     repair = repair_for(policy).decide(snapshot, None)
     if not repair.plan.steps:
         return None
-    detail = f"{repair.detail}; {policy.name} plans after these repairs"
+    detail = f"{repair.detail}; the policy {policy.name} decides after them"
     return Decision(
         repair.reason,
         memory,

@@ -12,11 +12,11 @@ import threading
 from pathlib import Path
 
 from opendrs.config import display_path
-from opendrs.config.regular_files import open_regular
 from opendrs.errors import LeaseLostError, StoreError
 from opendrs.ports import LeaseHolder
 
 PRIVATE = 0o600
+SYMBOLIC_LINK = "symbolic link; remove it, or name its target"
 
 
 def open_private(path: Path) -> int:
@@ -32,34 +32,69 @@ def open_private(path: Path) -> int:
     try:
         handle = os.open(path, flags, PRIVATE)
     except (OSError, ValueError) as error:
-        raise StoreError(
-            f"cannot open {display_path(path)}: {_error_detail(error)}"
-        ) from error
+        raise _cannot_open(path, _error_detail(error)) from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise StoreError(f"cannot open {display_path(path)}: expected a regular file")
+        raise _cannot_open(path, "expected a regular file")
     return handle
 
 
-def require_readable(path: Path) -> None:
-    """Check that the file *path* can be read; no permission to write is required.
+def create_database_file(path: Path) -> None:
+    """Create the database file *path* for its owner alone; leave an existing one.
+
+    A database file is never opened here: its locks belong to the process, so that to
+    close any descriptor of the file would release the locks of all connections of this
+    process (<https://www.sqlite.org/howtocorrupt.html>, section 2.2). Another process
+    would then delete the write-ahead log as if it were the last one.
 
     Raises:
-        StoreError: The file cannot be opened, or is not a regular file.
+        StoreError: The file cannot be created, read or written, or is not a regular
+            file.
     """
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        open_regular(path).close()
+        os.close(os.open(path, flags, PRIVATE))
+    except FileExistsError:
+        _require_database_file(path, os.R_OK | os.W_OK, follow_symlinks=False)
     except (OSError, ValueError) as error:
-        raise StoreError(
-            f"cannot open {display_path(path)}: {_error_detail(error)}"
-        ) from error
+        raise _cannot_open(path, _error_detail(error)) from error
+
+
+def require_readable(path: Path) -> None:
+    """Check that the database file *path* can be read, without opening it.
+
+    Raises:
+        StoreError: The file cannot be read, or is not a regular file.
+    """
+    _require_database_file(path, os.R_OK)
+
+
+def _require_database_file(
+    path: Path, access: int, *, follow_symlinks: bool = True
+) -> None:
+    try:
+        mode = path.stat(follow_symlinks=follow_symlinks).st_mode
+    except (OSError, ValueError) as error:
+        raise _cannot_open(path, _error_detail(error)) from error
+    if stat.S_ISLNK(mode):
+        raise _cannot_open(path, SYMBOLIC_LINK)
+    if stat.S_ISDIR(mode):
+        raise _cannot_open(path, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(mode):
+        raise _cannot_open(path, "expected a regular file")
+    if not os.access(path, access, effective_ids=True):
+        raise _cannot_open(path, os.strerror(errno.EACCES))
+
+
+def _cannot_open(path: Path, detail: str) -> StoreError:
+    return StoreError(f"cannot open {display_path(path)}: {detail}")
 
 
 def _error_detail(error: OSError | ValueError) -> str:
     if not isinstance(error, OSError):
         return str(error)
     if error.errno == errno.ELOOP:
-        return "symbolic link; remove it, or name its target"
+        return SYMBOLIC_LINK
     return error.strerror or str(error)
 
 

@@ -126,7 +126,7 @@ def _encode_json(new: Sequence[Number]) -> bytes:
 def _scaled(values: NDArray[np.float64], exponent: int) -> NDArray[np.float64]:
     with np.errstate(over="ignore"):
         result: NDArray[np.float64] = np.rint(values * 10.0**exponent)
-    return result
+    return result + 0.0  # integers have no -0.0
 
 
 def _encode_differences(differences: NDArray[np.int64]) -> tuple[int, bytes]:

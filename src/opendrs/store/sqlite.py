@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -21,8 +20,8 @@ from opendrs.store.cycle_records import DEFAULT_RETENTION, Retention
 from opendrs.store.database import Access, DatabaseStore
 from opendrs.store.lease import (
     Lease,
+    create_database_file,
     lease_holder,
-    open_private,
     require_readable,
 )
 from opendrs.store.upgrade import is_blank, is_current, upgrade_schema
@@ -188,7 +187,7 @@ def _upgraded(engine: Engine, name: str) -> Engine:
 def _open_to_write(path: Path) -> Engine:
     """Return an engine for writing *path*, which is created if absent."""
     # SQLite would make the file readable by the group, and follow links.
-    os.close(open_private(path))
+    create_database_file(path)
     database = _connect(f"{_address(path)}?mode=rw")
     # Readers do not block the writer, and each commit is on the disk.
     database.execute("PRAGMA journal_mode = WAL")

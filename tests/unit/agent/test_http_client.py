@@ -18,7 +18,7 @@ import trustme
 from opendrs.agent import ControllerClient
 from opendrs.agent.http_client import RequestRejectedError
 from opendrs.cli.logs import log_to_stderr
-from opendrs.config.api_schema import RequestBody, UsageSamples
+from opendrs.config.api_schema import RequestBody, UsageSamples, request_path
 from opendrs.config.settings import AgentSettings
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.errors import (
@@ -58,7 +58,7 @@ class FakeServer:
 
 @contextmanager
 def serve(context: ssl.SSLContext) -> Iterator[FakeServer]:
-    """Serve on a free port; a path that begins with /v1 is answered."""
+    """Serve on a free port; every path is answered."""
 
     class Handler(BaseHTTPRequestHandler):
         def _answer(self) -> None:
@@ -73,7 +73,7 @@ def serve(context: ssl.SSLContext) -> Iterator[FakeServer]:
             self.end_headers()
             self.wfile.write(text.encode())
 
-        do_GET = do_POST = _answer  # noqa: N815 - as http.server has it
+        do_GET = do_PUT = _answer  # noqa: N815 - as http.server has it
 
         def log_message(self, *words: object) -> None:
             """Say nothing."""
@@ -130,7 +130,7 @@ def test_a_request_is_delivered_with_the_token(
     assert client.submit(REQUEST, 60).state is RequestState.QUEUED
 
     method, path, token, body = server.requests[0]
-    assert (method, path, token) == ("POST", "/v1/requests", f"Bearer {TOKEN}")
+    assert (method, path, token) == ("PUT", request_path(REQUEST.id), f"Bearer {TOKEN}")
     assert RequestBody.model_validate_json(body) == REQUEST
 
 
@@ -273,7 +273,7 @@ def test_get_samples_requests_path_of_guest(
 
     found = client.get_samples("a guest/1")
 
-    assert server.requests[0][1] == "/v1/guests/a%20guest%2F1/samples"
+    assert server.requests[0][1] == "/api/v1/guests/a%20guest%2F1/samples"
     assert found is not None
     assert found.samples == [0.1]
 
@@ -294,7 +294,7 @@ def test_get_status_requests_path_of_id(
 
     found = client.get_status(REQUEST)
 
-    assert server.requests[0][1] == f"/v1/requests/{REQUEST.id}"
+    assert server.requests[0][1] == request_path(REQUEST.id)
     assert found is not None
     assert found.state is RequestState.DONE
 

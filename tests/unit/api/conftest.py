@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from opendrs.api import rate_limits
 from opendrs.api.server import ApiServer
 from support.agent_cluster import AgentCluster, ServiceProxy
 from support.builders import cluster
@@ -29,8 +30,10 @@ def agent_cluster(tmp_path: Path) -> Iterator[AgentCluster]:
 @pytest.fixture(scope="session")
 def served(vouched: CertificateFiles) -> Iterator[tuple[ServiceProxy, int]]:
     proxy = ServiceProxy()
-    with ApiServer(vouched.settings, proxy) as server:
-        yield proxy, server.address[1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rate_limits, "RATE", 1e9)  # all tests are requests of few nodes
+        with ApiServer(vouched.settings, proxy) as server:
+            yield proxy, server.address[1]
 
 
 @pytest.fixture

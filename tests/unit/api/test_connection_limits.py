@@ -14,16 +14,18 @@ import pytest
 from opendrs.api import connection_limits, server
 from opendrs.api.connection_limits import HandshakeTimeoutLoop
 from opendrs.api.server import ApiServer
-from opendrs.config.api_schema import REQUESTS_PATH
+from opendrs.config.api_schema import request_path
 from opendrs.controller import events
 from opendrs.controller.events import LogRateLimiter
-from support.agent_cluster import AgentCluster
+from support.agent_cluster import AgentCluster, put_request
 from support.certificates import CertificateFiles, node_token
 
 FILES = 64  # that the process may open
 MOST = 16  # connections then: a quarter
-HEAD = b"POST /v1/requests HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n"
-GET_HEALTH = b"GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
+HEAD = (
+    f"PUT {request_path(uuid4())} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n"
+).encode()
+GET_HEALTH = b"GET /api/v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
 # What peers without a token send on a connection, in TLS if the first is true.
 HELD = {
     "nothing": (False, b""),
@@ -113,8 +115,8 @@ def test_anonymous_peers_do_not_block_agents(  # noqa: PLR0913 - fixtures, and w
     for _ in range(4):
         for node, source in (("h1", "127.0.0.2"), ("h2", "127.0.0.3")):
             with vouched.client(port, node_token(node), source) as client:
-                body = agent_cluster.build_request(node).model_dump_json()
-                assert client.post(REQUESTS_PATH, content=body).status_code == 202
+                request = agent_cluster.build_request(node)
+                assert put_request(client, request).status_code == 202
         hold(port, vouched, what, f"127.0.1.{addresses}", stack)
 
 
@@ -125,24 +127,24 @@ def test_agent_at_busiest_address_is_served(
         knock(port, "127.0.0.1", stack)
 
     with vouched.client(port, node_token("h1")) as client:
-        body = agent_cluster.build_request("h1").model_dump_json()
-        assert client.post(REQUESTS_PATH, content=body).status_code == 202
+        request = agent_cluster.build_request("h1")
+        assert put_request(client, request).status_code == 202
 
 
 def test_authenticated_connection_is_kept(
     agent_cluster: AgentCluster, port: int, vouched: CertificateFiles, stack: ExitStack
 ) -> None:
     with vouched.client(port, node_token("h1"), "127.0.0.2") as client:
-        body = agent_cluster.build_request("h1").model_dump_json()
-        client.post(REQUESTS_PATH, content=body)
-        stream = client.stream("GET", f"{REQUESTS_PATH}/{uuid4()}")
+        request = agent_cluster.build_request("h1")
+        put_request(client, request)
+        stream = client.stream("GET", request_path(uuid4()))
         with stream as before:
             kept = before.extensions["network_stream"].get_extra_info("client_addr")
             before.read()
         for number in range(2 * MOST):
             knock(port, f"127.0.1.{number + 1}", stack)
 
-        stream = client.stream("GET", f"{REQUESTS_PATH}/{uuid4()}")
+        stream = client.stream("GET", request_path(uuid4()))
         with stream as after:
             now = after.extensions["network_stream"].get_extra_info("client_addr")
 
@@ -197,7 +199,7 @@ def test_repeated_unauthorized_requests_are_logged_once(
     port: int, vouched: CertificateFiles, caplog: pytest.LogCaptureFixture
 ) -> None:
     with vouched.client(port, "unknown") as client:
-        answers = {client.get(REQUESTS_PATH).status_code for _ in range(5)}
+        answers = {client.get(request_path(uuid4())).status_code for _ in range(5)}
 
     assert answers == {401}
     assert caplog.messages.count("127.0.0.1: missing or unknown token") == 1

@@ -186,6 +186,16 @@ def test_invalid_body_problems_name_fields(body: str, expected: str) -> None:
     assert expected in problems(body)
 
 
+def test_invalid_places_have_json_pointers() -> None:
+    too_long = "n" * 1000  # it is not repeated
+
+    with pytest.raises(InvalidBodyError) as raised:
+        read(changed(sequence=-1, **{"a/b~c": 1, too_long: 1}))
+
+    pointers = [each.pointer for each in raised.value.errors]
+    assert pointers == ["/sequence", "/a~1b~0c", ""]
+
+
 def test_unexpected_list_stops_parsing() -> None:
     expected = "more: Extra inputs are not permitted"
 

@@ -18,8 +18,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from opendrs.api import body_limits, server
+from opendrs.api import body_limits, rate_limits, server
 from opendrs.api.connections import MAX_CONNECTIONS_PER_NODE
+from opendrs.api.problems import MEDIA_TYPE, STATUS, TITLES
+from opendrs.api.schema.common import ApiProblem
 from opendrs.api.server import ApiServer
 from opendrs.api.tokens import hash_token
 from opendrs.cli.logs import log_to_stderr
@@ -27,19 +29,20 @@ from opendrs.config.api_schema import (
     HEALTH_PATH,
     MAX_BODY_BYTES,
     OPENAPI_PATH,
-    REQUESTS_PATH,
-    ProblemCode,
-    RequestBody,
+    REQUEST_PATH,
+    request_path,
 )
 from opendrs.errors import ConfigurationError, OpenDRSError
 from opendrs.model import GuestId, LoadState, NodeId
 from opendrs.policies.consolidation import Consolidate
-from support.agent_cluster import AgentCluster
+from support.agent_cluster import AgentCluster, put_request
 from support.builders import cluster
 from support.certificates import CertificateFiles, node_token
 from support.simulated_cluster import SHORT_LIMITS
 
 SOME_ID = "5c6f6ad0-6f0f-4f0e-9d5b-6a4c3d1d8a11"
+COMMITTED = Path(__file__).parents[3] / "docs/reference/openapi-agents.json"
+SOME_PATH = request_path(SOME_ID)
 
 
 @pytest.fixture
@@ -54,18 +57,14 @@ def anonymous(port: int, vouched: CertificateFiles) -> Iterator[httpx2.Client]:
         yield client
 
 
-def post(client: httpx2.Client, request: RequestBody) -> httpx2.Response:
-    return client.post(REQUESTS_PATH, content=request.model_dump_json())
-
-
 def test_submitted_request_status_can_be_queried(
     agent_cluster: AgentCluster, h1: httpx2.Client
 ) -> None:
     request = agent_cluster.build_request("h1", LoadState.OVERLOADED, ["vm1"])
 
-    taken = post(h1, request)
-    again = post(h1, request)
-    followed = h1.get(f"{REQUESTS_PATH}/{request.id}")
+    taken = put_request(h1, request)
+    again = put_request(h1, request)
+    followed = h1.get(request_path(request.id))
 
     assert taken.status_code == 202
     assert taken.json() == {
@@ -78,6 +77,18 @@ def test_submitted_request_status_can_be_queried(
     assert again.json() == followed.json() == taken.json()
 
 
+def test_id_of_body_other_than_that_of_path_is_invalid(
+    agent_cluster: AgentCluster, h1: httpx2.Client
+) -> None:
+    request = agent_cluster.build_request("h1")
+
+    answer = h1.put(SOME_PATH, content=request.model_dump_json())
+
+    assert (answer.status_code, answer.json()["code"]) == (422, ApiProblem.BODY_INVALID)
+    assert [each["pointer"] for each in answer.json()["errors"]] == ["/id"]
+    assert agent_cluster.request_store.latest_per_node() == ()
+
+
 def test_samples_are_returned_to_any_node(
     agent_cluster: AgentCluster, port: int, vouched: CertificateFiles
 ) -> None:
@@ -85,8 +96,8 @@ def test_samples_are_returned_to_any_node(
     agent_cluster.run_cycle()
 
     with vouched.client(port, node_token("h2")) as client:
-        found = client.get("/v1/guests/a%2Fb/samples")
-        unknown = client.get("/v1/guests/nobody/samples")
+        found = client.get("/api/v1/guests/a%2Fb/samples")
+        unknown = client.get("/api/v1/guests/nobody/samples")
 
     assert found.json() == {
         "interval": 300.0,
@@ -97,8 +108,8 @@ def test_samples_are_returned_to_any_node(
 
 
 def test_health_and_openapi_need_no_token(anonymous: httpx2.Client) -> None:
-    assert anonymous.get(HEALTH_PATH).json() == {"status": "ok"}
-    assert anonymous.get(OPENAPI_PATH).json()["info"]["title"] == "OpenDRS requests"
+    assert anonymous.get(HEALTH_PATH).json()["status"] == "ok"
+    assert anonymous.get(OPENAPI_PATH).json() == json.loads(COMMITTED.read_text())
 
 
 @pytest.mark.parametrize(
@@ -113,19 +124,17 @@ def test_health_and_openapi_need_no_token(anonymous: httpx2.Client) -> None:
         f"Bearer {node_token('h1')} {node_token('h1')}",
     ],
 )
-@pytest.mark.parametrize(
-    "path", [REQUESTS_PATH, f"{REQUESTS_PATH}/{SOME_ID}", "/v1/elsewhere"]
-)
+@pytest.mark.parametrize("path", [SOME_PATH, "/api/v1/elsewhere"])
 def test_request_without_token_is_unauthorized(
     agent_cluster: AgentCluster, anonymous: httpx2.Client, header: str | None, path: str
 ) -> None:
     headers = {} if header is None else {"Authorization": header}
     body = agent_cluster.build_request("h1").model_dump_json()
 
-    answer = anonymous.post(path, content=body, headers=headers)
+    answer = anonymous.put(path, content=body, headers=headers)
 
     assert answer.status_code == 401
-    assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert answer.headers["WWW-Authenticate"] == 'Bearer realm="opendrs"'
     assert (
         answer.json()["detail"] == "token missing or unknown; send the token of a node"
     )
@@ -136,18 +145,20 @@ def test_token_of_other_node_is_forbidden(
     agent_cluster: AgentCluster, port: int, vouched: CertificateFiles
 ) -> None:
     with vouched.client(port, node_token("h2")) as client:
-        assert post(client, agent_cluster.build_request("h1")).status_code == 403
+        assert put_request(client, agent_cluster.build_request("h1")).status_code == 403
 
 
 def test_authorization_scheme_ignores_case(
     agent_cluster: AgentCluster, anonymous: httpx2.Client
 ) -> None:
     headers = {"Authorization": f"bearer  {node_token('h1')}"}
-    body = agent_cluster.build_request("h1").model_dump_json()
+    request = agent_cluster.build_request("h1")
 
-    assert (
-        anonymous.post(REQUESTS_PATH, content=body, headers=headers).status_code == 202
+    answer = anonymous.put(
+        request_path(request.id), content=request.model_dump_json(), headers=headers
     )
+
+    assert answer.status_code == 202
 
 
 @pytest.mark.parametrize(
@@ -191,7 +202,7 @@ def test_invalid_request_detail_names_problem(
         mode="json"
     )
 
-    answer = h1.post(REQUESTS_PATH, json={**request, **changes})
+    answer = h1.put(request_path(request["id"]), json={**request, **changes})
 
     assert answer.status_code == 422
     assert problem in answer.json()["detail"]
@@ -202,14 +213,14 @@ def test_invalid_request_detail_names_problem(
     "body", [b"", b"{", b"null", b"[]", b"\xff", b"[" * 100_000, b'{"id": NaN}']
 )
 def test_invalid_body_is_unprocessable(h1: httpx2.Client, body: bytes) -> None:
-    assert h1.post(REQUESTS_PATH, content=body).status_code == 422
+    assert h1.put(SOME_PATH, content=body).status_code == 422
 
 
 def test_repeated_invalid_requests_are_logged_once(
     h1: httpx2.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     # Another test of the same interface may have brought it about just before.
-    answers = {h1.post(REQUESTS_PATH, content=b"{").status_code for _ in range(5)}
+    answers = {h1.put(SOME_PATH, content=b"{").status_code for _ in range(5)}
 
     assert answers == {422}
     assert caplog.messages.count("a request of h1 was answered with 422") <= 1
@@ -218,7 +229,7 @@ def test_repeated_invalid_requests_are_logged_once(
 def test_many_problems_are_truncated(h1: httpx2.Client) -> None:
     fields = {f"further{number}": 1 for number in range(100)}
 
-    detail = h1.post(REQUESTS_PATH, json=fields).json()["detail"]
+    detail = h1.put(SOME_PATH, json=fields).json()["detail"]
 
     assert detail.endswith("more")
     assert len(detail) < 1000
@@ -231,12 +242,12 @@ def test_tokens_are_never_shown(
     token = node_token("h1")
     request = agent_cluster.build_request("h1").model_dump(mode="json")
     answers = [
-        h1.post(REQUESTS_PATH, json={**request, "node": token}),
-        h1.post(REQUESTS_PATH, json={**request, "id": token}),
-        h1.post(REQUESTS_PATH, json={**request, token: token}),
-        h1.post(REQUESTS_PATH, json=request),
-        h1.get(f"{REQUESTS_PATH}/{token}"),
-        h1.get(REQUESTS_PATH, headers={"Authorization": f"Bearer {token}!"}),
+        h1.put(request_path(request["id"]), json={**request, "node": token}),
+        h1.put(request_path(request["id"]), json={**request, "id": token}),
+        h1.put(request_path(request["id"]), json={**request, token: token}),
+        h1.put(request_path(request["id"]), json=request),
+        h1.get(request_path(token)),
+        h1.get(SOME_PATH, headers={"Authorization": f"Bearer {token}!"}),
     ]
 
     assert [answer.status_code for answer in answers] == [422, 422, 422, 202, 422, 401]
@@ -279,7 +290,7 @@ def test_a_name_with_a_token_is_neither_recorded_nor_logged_nor_answered(
         "samples.guests": {"samples": samples},
     }
 
-    answer = h1.post(REQUESTS_PATH, json={**request, **changes[field]})
+    answer = h1.put(request_path(request["id"]), json={**request, **changes[field]})
     agent_cluster.run_cycle()
 
     assert answer.status_code == 422
@@ -326,20 +337,22 @@ def test_misplaced_token_is_masked_in_response(
 
     cut = "x" * 35 + " "  # only a part of the token would be shown after it
     answers = [
-        h1.post(REQUESTS_PATH, json={**request, cut + token: 1}),
-        h1.post(REQUESTS_PATH, json={**request, "samples": samples}),
+        h1.put(request_path(request["id"]), json={**request, cut + token: 1}),
+        h1.put(request_path(request["id"]), json={**request, "samples": samples}),
     ]
 
     details = [answer.json()["detail"] for answer in answers]
+    assert answers[1].json()["errors"][0]["pointer"] == "/samples/guests/[a secret]"
+    assert all(token not in answer.text for answer in answers)
     assert "Extra inputs" in details[0]
     assert "the-t" not in details[0]
     assert details[1].startswith('samples.guests."[a secret]": ')
 
 
 def test_oversized_body_is_not_read(h1: httpx2.Client) -> None:
-    declared = h1.post(REQUESTS_PATH, content=b" " * (MAX_BODY_BYTES + 1))
+    declared = h1.put(SOME_PATH, content=b" " * (MAX_BODY_BYTES + 1))
     chunks = (b" " * 65_536 for _ in range(MAX_BODY_BYTES // 65_536 + 1))
-    undeclared = h1.post(REQUESTS_PATH, content=chunks)
+    undeclared = h1.put(SOME_PATH, content=chunks)
 
     assert (declared.status_code, undeclared.status_code) == (413, 413)
     assert (
@@ -366,7 +379,7 @@ def test_many_invalid_fields_use_little_memory(h1: httpx2.Client) -> None:
     assert 0.8 * MAX_BODY_BYTES < len(body) < MAX_BODY_BYTES
 
     with at_most(50):
-        answer = h1.post(REQUESTS_PATH, content=body)
+        answer = h1.put(SOME_PATH, content=body)
 
     assert answer.status_code == 422
 
@@ -375,11 +388,12 @@ def test_largest_request_uses_little_memory(
     agent_cluster: AgentCluster, h1: httpx2.Client
 ) -> None:
     guests = {f"vm{number}": [12.34567] * 999 for number in range(400)}
-    body = agent_cluster.build_request("h1", guests=guests).model_dump_json()
+    request = agent_cluster.build_request("h1", guests=guests)
+    body = request.model_dump_json()
     assert 0.8 * MAX_BODY_BYTES < len(body) < MAX_BODY_BYTES
 
     with at_most(50):
-        answer = h1.post(REQUESTS_PATH, content=body)
+        answer = h1.put(request_path(request.id), content=body)
 
     assert answer.status_code == 202
 
@@ -389,8 +403,9 @@ def test_largest_request_is_accepted(
 ) -> None:
     guests = {f"guest-{number:05}": [1.25] * 30 for number in range(10_000)}
 
-    body = agent_cluster.build_request("h1", guests=guests).model_dump_json()
-    answer = h1.post(REQUESTS_PATH, content=body)
+    request = agent_cluster.build_request("h1", guests=guests)
+    body = request.model_dump_json()
+    answer = h1.put(request_path(request.id), content=body)
 
     assert len(body) < MAX_BODY_BYTES
     assert answer.status_code == 202
@@ -409,14 +424,14 @@ def test_store_failure_is_service_unavailable(
 ) -> None:
     agent_cluster.store.__exit__(None, None, None)
 
-    answer = post(h1, agent_cluster.build_request("h1"))
+    answer = put_request(h1, agent_cluster.build_request("h1"))
 
     agent_cluster.store.__enter__()
     assert answer.status_code == 503
-    assert answer.json()["code"] == ProblemCode.STORE_FAILED
+    assert answer.json()["code"] == ApiProblem.STORE_UNAVAILABLE
     assert answer.headers["Retry-After"] == "1"
     assert "not open" in caplog.text
-    assert post(h1, agent_cluster.build_request("h1")).status_code == 202
+    assert put_request(h1, agent_cluster.build_request("h1")).status_code == 202
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -434,10 +449,10 @@ def test_internal_error_is_answered_and_logged(
 ) -> None:
     monkeypatch.setattr(agent_cluster.service, "submit", None)  # which cannot be called
 
-    answer = post(h1, agent_cluster.build_request("h1"))
+    answer = put_request(h1, agent_cluster.build_request("h1"))
 
     assert answer.status_code == 500
-    assert answer.json()["code"] == ProblemCode.INTERNAL_ERROR
+    assert answer.json()["code"] == ApiProblem.INTERNAL_ERROR
     # It is logged after it is answered, which may take a moment.
     wait_until(lambda: "Exception in ASGI application" in caplog.text)
 
@@ -445,39 +460,43 @@ def test_internal_error_is_answered_and_logged(
 @pytest.mark.parametrize(
     ("method", "path", "code"),
     [
-        ("GET", "/", ProblemCode.PATH_UNKNOWN),
-        ("GET", REQUESTS_PATH, ProblemCode.METHOD_NOT_ALLOWED),
-        ("DELETE", f"{REQUESTS_PATH}/{SOME_ID}", ProblemCode.METHOD_NOT_ALLOWED),
-        ("GET", f"{REQUESTS_PATH}/17", ProblemCode.PATH_INVALID),
-        ("GET", f"{REQUESTS_PATH}/{SOME_ID}", ProblemCode.REQUEST_UNKNOWN),
-        ("GET", "/v1/guests//samples", ProblemCode.PATH_INVALID),
-        ("GET", "/v1/guests/none/samples", ProblemCode.SAMPLES_UNKNOWN),
-        ("POST", f"{REQUESTS_PATH}/", ProblemCode.PATH_UNKNOWN),
-        ("GET", "/docs", ProblemCode.PATH_UNKNOWN),
+        ("GET", "/", ApiProblem.NOT_FOUND),
+        ("GET", "/api/v1/requests", ApiProblem.NOT_FOUND),
+        ("PUT", "/v1/requests", ApiProblem.NOT_FOUND),
+        ("DELETE", SOME_PATH, ApiProblem.METHOD_NOT_ALLOWED),
+        ("GET", request_path("17"), ApiProblem.BODY_INVALID),
+        ("GET", SOME_PATH, ApiProblem.NOT_FOUND),
+        ("GET", "/api/v1/guests//samples", ApiProblem.BODY_INVALID),
+        ("GET", "/api/v1/guests/none/samples", ApiProblem.NOT_FOUND),
+        ("PUT", request_path(""), ApiProblem.NOT_FOUND),
+        ("GET", "/docs", ApiProblem.NOT_FOUND),
     ],
 )
 def test_unknown_path_answers_problem_details(
-    h1: httpx2.Client, method: str, path: str, code: ProblemCode
+    h1: httpx2.Client, method: str, path: str, code: ApiProblem
 ) -> None:
     answer = h1.request(method, path)
 
-    assert answer.status_code == code.status
-    assert answer.headers["Content-Type"] == "application/json"
-    assert answer.json() == {
+    assert answer.status_code == STATUS[code]
+    assert answer.headers["Content-Type"] == MEDIA_TYPE
+    problem = answer.json()
+    del problem["detail"], problem["errors"]
+    assert problem == {
+        "type": f"/problems/{code}",
+        "title": TITLES[code],
+        "status": STATUS[code],
         "code": code,
-        "detail": answer.json()["detail"],
-        "last_sequence": None,
     }
 
 
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
-        ("GET", REQUESTS_PATH, "POST"),
-        ("PUT", REQUESTS_PATH, "POST"),
+        ("POST", SOME_PATH, "GET, PUT"),
         ("POST", HEALTH_PATH, "GET"),
-        ("DELETE", f"{REQUESTS_PATH}/{SOME_ID}", "GET"),
-        ("PATCH", "/v1/guests/vm1/samples", "GET"),
+        ("DELETE", SOME_PATH, "GET, PUT"),
+        ("PATCH", "/api/v1/guests/vm1/samples", "GET"),
+        ("PATCH", "/api/v1/guests/a%2Fb/samples", "GET"),
     ],
 )
 def test_unsupported_method_answers_allowed_methods(
@@ -486,8 +505,7 @@ def test_unsupported_method_answers_allowed_methods(
     answer = h1.request(method, path)
 
     assert (answer.status_code, answer.headers["Allow"]) == (405, allowed)
-    assert answer.json()["code"] == ProblemCode.METHOD_NOT_ALLOWED
-    assert answer.json()["detail"].endswith(f"use {allowed}")
+    assert answer.json()["code"] == ApiProblem.METHOD_NOT_ALLOWED
 
 
 def test_invalid_http_answers_problem_details(
@@ -498,12 +516,10 @@ def test_invalid_http_answers_problem_details(
 
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400")
-    assert b"application/json" in head
-    assert json.loads(body) == {
-        "code": ProblemCode.REQUEST_MALFORMED,
-        "detail": "Invalid HTTP request received.",
-        "last_sequence": None,
-    }
+    assert MEDIA_TYPE.encode() in head
+    problem = json.loads(body)
+    assert problem["code"] == ApiProblem.REQUEST_MALFORMED
+    assert problem["detail"] == "Invalid HTTP request received."
 
 
 def test_invalid_chunk_ends_request_without_traceback(
@@ -513,7 +529,7 @@ def test_invalid_chunk_ends_request_without_traceback(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     head = (
-        f"POST {REQUESTS_PATH} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+        f"PUT {SOME_PATH} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
         f"Authorization: Bearer {node_token('h1')}\r\n\r\n"
     ).encode()
     with speak(port, head, vouched.ssl_context) as peer:
@@ -522,7 +538,7 @@ def test_invalid_chunk_ends_request_without_traceback(
 
     assert answer.startswith(b"HTTP/1.1 400")
     with vouched.client(port, node_token("h1")) as client:
-        assert post(client, agent_cluster.build_request("h1")).status_code == 202
+        assert put_request(client, agent_cluster.build_request("h1")).status_code == 202
     assert "Traceback" not in caplog.text
 
 
@@ -533,7 +549,7 @@ def test_many_concurrent_agents_are_served(
         request = agent_cluster.build_request("h1", sequence=number)
         with vouched.client(port, node_token("h1")) as client:
             # One body of a node is taken at a time; the others come again.
-            while (status := post(client, request).status_code) == 429:
+            while (status := put_request(client, request).status_code) == 429:
                 pass
         return status
 
@@ -561,7 +577,7 @@ def test_slow_peer_is_closed_without_delaying_others(
     monkeypatch.setattr(body_limits, "BODY_TIMEOUT", 1.0)
     monkeypatch.setattr(server, "MAX_CONNECTION_TIME", 2.5)
     head = (
-        f"POST {REQUESTS_PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n"
+        f"PUT {SOME_PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n"
         f"Authorization: Bearer {node_token('h1')}\r\n\r\n"
     ).encode()
     with ApiServer(vouched.settings, agent_cluster.service) as serving:
@@ -570,7 +586,10 @@ def test_slow_peer_is_closed_without_delaying_others(
         slow = speak(port, head, vouched.ssl_context)
 
         with vouched.client(port, node_token("h2")) as client:
-            assert post(client, agent_cluster.build_request("h2")).status_code == 202
+            assert (
+                put_request(client, agent_cluster.build_request("h2")).status_code
+                == 202
+            )
 
         assert slow.recv(1000).startswith(b"HTTP/1.1 408")
         assert is_cut_off(silent)
@@ -599,7 +618,7 @@ def test_a_node_has_one_body_at_a_time_and_others_are_not_affected(
     agent_cluster: AgentCluster, port: int, vouched: CertificateFiles
 ) -> None:
     head = (
-        f"POST {REQUESTS_PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n"
+        f"PUT {SOME_PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n"
         f"Authorization: Bearer {node_token('h1')}\r\n\r\n"
     ).encode()
     with speak(port, head, vouched.ssl_context) as first:
@@ -607,20 +626,21 @@ def test_a_node_has_one_body_at_a_time_and_others_are_not_affected(
         with vouched.client(port, node_token("h1")) as client:
             wait_until(
                 lambda: (
-                    post(client, agent_cluster.build_request("h1")).status_code == 429
+                    put_request(client, agent_cluster.build_request("h1")).status_code
+                    == 429
                 )
             )
-            rejected = post(client, agent_cluster.build_request("h1"))
+            rejected = put_request(client, agent_cluster.build_request("h1"))
         with vouched.client(port, node_token("h2")) as client:
-            other = post(client, agent_cluster.build_request("h2"))
+            other = put_request(client, agent_cluster.build_request("h2"))
         first.sendall(b"0123456789")
         assert first.recv(1000).startswith(b"HTTP/1.1 422")
 
     assert (rejected.status_code, other.status_code) == (429, 202)
     assert rejected.headers["Retry-After"] == "1"
-    assert rejected.json()["code"] == ProblemCode.NODE_BUSY
+    assert rejected.json()["code"] == ApiProblem.NODE_BUSY
     with vouched.client(port, node_token("h1")) as client:
-        assert post(client, agent_cluster.build_request("h1")).status_code == 202
+        assert put_request(client, agent_cluster.build_request("h1")).status_code == 202
 
 
 def test_large_bodies_over_limit_are_busy_and_small_accepted(
@@ -633,8 +653,8 @@ def test_large_bodies_over_limit_are_busy_and_small_accepted(
     large = {f"vm{number}": [1.0] * 1000 for number in range(100)}
 
     with vouched.client(port, node_token("h1")) as client:
-        rejected = post(client, agent_cluster.build_request("h1", guests=large))
-        small = post(client, agent_cluster.build_request("h1"))
+        rejected = put_request(client, agent_cluster.build_request("h1", guests=large))
+        small = put_request(client, agent_cluster.build_request("h1"))
 
     assert (rejected.status_code, small.status_code) == (503, 202)
     assert rejected.headers["Retry-After"] == "1"
@@ -644,7 +664,7 @@ def test_node_with_many_requests_is_busy(
     agent_cluster: AgentCluster, vouched: CertificateFiles
 ) -> None:
     head = (
-        f"POST {REQUESTS_PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n"
+        f"PUT {SOME_PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n"
         f"Authorization: Bearer {node_token('h1')}\r\n\r\n"
     ).encode()
     with (
@@ -666,14 +686,41 @@ def test_node_with_many_requests_is_busy(
     assert b"retry-after: 1" in answer.lower()
 
 
+def test_requests_of_a_node_above_the_rate_are_limited_and_others_are_not(
+    agent_cluster: AgentCluster,
+    vouched: CertificateFiles,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rate_limits, "RATE", 0.001)
+    monkeypatch.setattr(rate_limits, "BURST", 2.0)
+    with ApiServer(vouched.settings, agent_cluster.service) as serving:
+        port = serving.address[1]
+        with vouched.client(port, node_token("h1")) as client:
+            statuses = [client.get(SOME_PATH).status_code for _ in range(2)]
+            limited = put_request(client, agent_cluster.build_request("h1"))
+        with vouched.client(port, node_token("h2")) as client:
+            other = put_request(client, agent_cluster.build_request("h2"))
+
+    assert statuses == [404, 404]
+    assert limited.status_code == 429
+    assert limited.json()["code"] == ApiProblem.RATE_LIMITED
+    assert 900 < int(limited.headers["Retry-After"]) <= 1000
+    assert other.status_code == 202
+
+
+def test_responses_have_the_headers_of_the_http_api(h1: httpx2.Client) -> None:
+    for answer in (h1.get(HEALTH_PATH), h1.get(SOME_PATH), h1.get("/")):
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert "Strict-Transport-Security" in answer.headers
+    assert h1.get(SOME_PATH).headers["Cache-Control"] == "no-store"
+
+
 def test_compressed_body_is_rejected(
     agent_cluster: AgentCluster, h1: httpx2.Client
 ) -> None:
     packed = gzip.compress(agent_cluster.build_request("h1").model_dump_json().encode())
 
-    answer = h1.post(
-        REQUESTS_PATH, content=packed, headers={"Content-Encoding": "gzip"}
-    )
+    answer = h1.put(SOME_PATH, content=packed, headers={"Content-Encoding": "gzip"})
 
     assert answer.status_code == 415
     assert answer.headers["Accept-Encoding"] == "identity"
@@ -700,11 +747,29 @@ def test_response_to_unread_request_closes_connection(
 ) -> None:
     monkeypatch.setattr(body_limits, "BODY_TIMEOUT", 0.5)
     length = "" if "Length" in more else "Content-Length: 1000000\r\n"
-    head = f"POST {REQUESTS_PATH} HTTP/1.1\r\nHost: x\r\n{length}{more}\r\n"
+    head = f"PUT {SOME_PATH} HTTP/1.1\r\nHost: x\r\n{length}{more}\r\n"
 
     with speak(
         port, head.format(token=node_token("h1")).encode(), vouched.ssl_context
     ) as peer:
+        answer = to_its_end(peer)
+
+    assert answer.startswith(f"HTTP/1.1 {status}".encode())
+    assert b"connection: close" in answer.lower()
+
+
+@pytest.mark.parametrize(
+    ("path", "status"), [("/api/v1/elsewhere", 404), (request_path("17"), 422)]
+)
+def test_unread_body_for_an_invalid_path_closes_connection(
+    port: int, vouched: CertificateFiles, path: str, status: int
+) -> None:
+    head = (
+        f"PUT {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n"
+        f"Authorization: Bearer {node_token('h1')}\r\n\r\n"
+    )
+
+    with speak(port, head.encode(), vouched.ssl_context) as peer:
         answer = to_its_end(peer)
 
     assert answer.startswith(f"HTTP/1.1 {status}".encode())
@@ -789,7 +854,7 @@ def test_server_stops_with_open_connections(
 def test_every_answer_is_described(anonymous: httpx2.Client) -> None:
     described = anonymous.get(OPENAPI_PATH).json()["paths"]
 
-    answers = described[REQUESTS_PATH]["post"]["responses"]
+    answers = described[REQUEST_PATH]["put"]["responses"]
     assert set(answers) == {
         "200", "202", "400", "401", "403", "408", "409", "412", "413", "415", "422",
         "429", "500", "503",

@@ -10,11 +10,10 @@ from uuid import uuid4
 
 import pytest
 
+from opendrs.api.schema.common import ApiProblem, ProblemDocument
 from opendrs.api.service import ServiceResponse
 from opendrs.config.api_schema import (
     GuestSamples,
-    ProblemCode,
-    ProblemDetails,
     RequestStatus,
 )
 from opendrs.errors import StoreError
@@ -33,12 +32,12 @@ def agent_cluster(tmp_path: Path) -> Iterator[AgentCluster]:
 
 
 def detail(answer: ServiceResponse) -> str:
-    assert isinstance(answer.body, ProblemDetails)
+    assert isinstance(answer.body, ProblemDocument)
     return answer.body.detail
 
 
 def code(answer: ServiceResponse) -> str:
-    assert isinstance(answer.body, ProblemDetails)
+    assert isinstance(answer.body, ProblemDocument)
     return answer.body.code
 
 
@@ -92,7 +91,7 @@ def test_same_id_with_other_content_is_conflict(agent_cluster: AgentCluster) -> 
 
     answer = agent_cluster.send(request.model_copy(update={"sequence": 99}))
 
-    assert (answer.status, code(answer)) == (409, ProblemCode.ID_CONFLICT)
+    assert (answer.status, code(answer)) == (409, ApiProblem.ID_CONFLICT)
     assert agent_cluster.record(request.id).sequence == request.sequence
 
 
@@ -104,8 +103,8 @@ def test_a_sequence_that_does_not_grow_is_stale(
 
     answer = agent_cluster.send(agent_cluster.build_request("h1", sequence=sequence))
 
-    assert (answer.status, code(answer)) == (412, ProblemCode.REQUEST_STALE)
-    assert isinstance(answer.body, ProblemDetails)
+    assert (answer.status, code(answer)) == (412, ApiProblem.REQUEST_STALE)
+    assert isinstance(answer.body, ProblemDocument)
     assert answer.body.last_sequence == 7  # so that the agent can go on from there
     assert (
         agent_cluster.send(agent_cluster.build_request("h2", sequence=sequence)).status
@@ -149,10 +148,10 @@ def test_stale_samples_detail_names_age_and_limit(agent_cluster: AgentCluster) -
         agent_cluster.build_request("h1", taken_at=NOON + timedelta(hours=1))
     )
 
-    assert code(old) is ProblemCode.SAMPLES_TOO_OLD
+    assert code(old) is ApiProblem.SAMPLES_TOO_OLD
     assert "at most 300 s" in detail(old)
     assert detail(old).endswith("got 3600 s")
-    assert code(ahead) is ProblemCode.CLOCK_AHEAD
+    assert code(ahead) is ApiProblem.CLOCK_AHEAD
     assert "at most 60 s" in detail(ahead)
     assert detail(ahead).endswith("got 3600 s")
 
@@ -179,7 +178,7 @@ def test_token_of_other_node_is_forbidden(agent_cluster: AgentCluster) -> None:
 
     answer = agent_cluster.service.submit(request, NodeId("h2"))
 
-    assert (answer.status, code(answer)) == (403, ProblemCode.TOKEN_MISMATCH)
+    assert (answer.status, code(answer)) == (403, ApiProblem.TOKEN_MISMATCH)
     assert detail(answer) == "token: expected that of h1, got h2"
     assert agent_cluster.request_store.latest_per_node() == ()
 

@@ -37,7 +37,7 @@ SHOWN, MADE = "a token of h1", "3Zk0aT-_9qX1" + "y" * 31  # as long as those mad
         (f"h2: {MADE}", "h2: [a secret]"),
         (f"h2: vm-{MADE}_1, vm2", "h2: vm-[a secret]_1, vm2"),
         (f"{MADE}{MADE}", "[a secret][a secret]"),
-        (f"/v1/guests/{MADE}/samples", "/v1/guests/[a secret]/samples"),
+        (f"/api/v1/guests/{MADE}/samples", "/api/v1/guests/[a secret]/samples"),
         ("h3: made-by-others, vm3", "h3: [a secret], vm3"),
         (f"{'x' * 200}", f"{'x' * 200}"),
         (MADE[:42], MADE[:42]),

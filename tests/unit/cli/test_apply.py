@@ -51,7 +51,10 @@ def test_demo_shows_the_most_valuable_steps_and_ends_with_a_summary(
 ) -> None:
     output = lines(opendrs("demo").out)
 
-    shortened = "the 10 of 19 steps that repair rules or relieve nodes most"
+    shortened = (
+        "10 of 19 steps: those that repair violated rules, then those that relieve "
+        "their source node most"
+    )
     assert f"{shortened}; --all shows all" in output
     assert "metric before on node after on node" in output[-8:]
     assert output[-1] == "Result: 19 done."
@@ -62,7 +65,7 @@ def test_demo_all_shows_all_steps_and_the_metrics_of_the_policy(
 ) -> None:
     brief, output = lines(opendrs("demo").out), lines(opendrs("demo", "--all").out)
 
-    assert not any("the 10 of 19 steps" in line for line in output)
+    assert not any("10 of 19 steps" in line for line in output)
     assert output.count("metric before after") == 2
     assert "metric before after" not in brief
 

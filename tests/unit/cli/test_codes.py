@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from opendrs.api.problems import STATUS, TITLES
+from opendrs.api.schema.common import ApiProblem
 from opendrs.cli.codes import CATALOGS, codes_page, main, meanings
-from opendrs.config.api_schema import ProblemCode
 
 PUBLISHED = Path(__file__).parents[3] / "docs/reference/codes.md"
 CATALOG_ENUMS = [catalog.codes for catalog in CATALOGS]
@@ -48,7 +49,8 @@ def test_missing_meaning_is_an_error() -> None:
 
 
 def test_each_problem_code_has_an_error_status() -> None:
-    assert all(400 <= code.status < 600 for code in ProblemCode)
+    assert all(400 <= STATUS[code] < 600 for code in ApiProblem)
+    assert set(TITLES) == set(ApiProblem)
 
 
 def _title(codes: type[StrEnum]) -> str:

@@ -16,10 +16,9 @@ import pytest
 
 from opendrs.api.server import ApiServer
 from opendrs.cli.sources import load_settings
-from opendrs.config.api_schema import REQUESTS_PATH
 from opendrs.config.settings import ApiSettings
 from opendrs.platforms.libvirt import LibvirtSettings
-from support.agent_cluster import AgentCluster
+from support.agent_cluster import AgentCluster, put_request
 from support.builders import cluster
 
 PAGE = Path(__file__).parents[3] / "docs/how-to/consolidate-with-agents.md"
@@ -64,11 +63,9 @@ def test_howto_certificates_and_tokens_are_accepted(tmp_path: Path) -> None:
         ApiServer(settings, hall.service) as server,
         httpx2.Client(verify=trust, trust_env=False) as client,
     ):
-        answer = client.post(
-            f"https://localhost:{server.address[1]}{REQUESTS_PATH}",
-            content=hall.build_request("beta").model_dump_json(),
-            headers={"Authorization": f"Bearer {token}"},
-        )
+        client.base_url = httpx2.URL(f"https://localhost:{server.address[1]}")
+        client.headers["Authorization"] = f"Bearer {token}"
+        answer = put_request(client, hall.build_request("beta"))
 
     assert answer.status_code == 202
     for secret in ("beta.token", "controller.key", "ca.key"):

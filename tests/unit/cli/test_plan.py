@@ -424,7 +424,7 @@ def test_of_many_steps_the_most_valuable_are_shown(
 
     repairing = {"g21-1", "g21-2"}
     best = sorted(steps, key=by_value, reverse=True)[:10]
-    assert f"the 10 of {len(steps)} steps that repair" in brief
+    assert f"10 of {len(steps)} steps: those that repair" in brief
     assert len(steps) > 10
     assert repairing & {step["guest"] for step in best}
     assert listed_steps(brief) == {step["guest"] for step in best}

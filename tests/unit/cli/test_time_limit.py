@@ -163,7 +163,7 @@ def test_plan_accepts_time_limit_and_budget(opendrs: RunOpendrs) -> None:
     )
 
     assert answer.status == 0
-    assert "\nlower bound: " in answer.out
+    assert "\ndistance from the optimum: " in answer.out
     assert (found["reason"], found["steps"]) == ("migration-limit-reached", [])
 
 

@@ -75,7 +75,10 @@ def test_observer_logs_start_with_detail(
     assert messages(caplog) == [
         (
             "INFO",
-            "step 1 (vm: a → b): started: reason in the plan: imbalance 0.947 to 0.854",
+            (
+                "step 1 (vm: a → b): started; reason when planned: "
+                "imbalance 0.947 to 0.854"
+            ),
         )
     ]
     assert vars(caplog.records[0])["about"]["detail"] == "imbalance 0.947 to 0.854"

@@ -24,7 +24,12 @@ from opendrs.model import (
     StepId,
     Usage,
 )
-from opendrs.planning import ASSUMED_BANDWIDTH, Schedule, estimate_schedule
+from opendrs.planning import (
+    ASSUMED_BANDWIDTH,
+    Schedule,
+    estimate_schedule,
+    estimate_starts,
+)
 from support.builders import cluster
 
 FAST = Limits(bandwidth=GIB, max_migrations_per_node=9, max_parallel_migrations=9)
@@ -330,3 +335,45 @@ def test_plan_duration_lies_between_critical_path_and_serial_execution(
     assert found.critical_path_seconds <= found.seconds * (1 + 1e-9) + 1e-9
     assert found.seconds <= serial * (1 + 1e-9) + 1e-9
     assert found.seconds == max(each.end for each in found.steps)
+
+
+STEPS = (
+    step("1", "g a b"),
+    step("2", "h a c"),
+    step("3", "i d e"),
+    step("4", "j e f after 3"),
+    step("5", "k g h after 6"),
+    step("6", "l g h"),
+)
+SECONDS = {"1": 10.0, "2": 5.0, "3": 20.0, "4": 1.0, "5": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("per_node", "parallel", "starts"),
+    [
+        (9, 9, {"1": 0.0, "2": 0.0, "3": 0.0, "4": 20.0}),
+        (1, 9, {"1": 0.0, "2": 10.0, "3": 0.0, "4": 20.0}),
+        (9, 2, {"1": 0.0, "2": 0.0, "3": 5.0, "4": 25.0}),
+        (9, 1, {"1": 0.0, "2": 10.0, "3": 15.0, "4": 35.0}),
+    ],
+)
+def test_starts_keep_dependencies_and_limits_of_parallel_migrations(
+    per_node: int, parallel: int, starts: dict[str, float]
+) -> None:
+    """Step 6 has no estimate, so that step 5 has no start."""
+    limits = Limits(max_migrations_per_node=per_node, max_parallel_migrations=parallel)
+
+    assert estimate_starts(STEPS, SECONDS, limits) == starts
+
+
+def test_power_actions_wait_for_dependencies_only() -> None:
+    steps = (
+        Step(StepId("1"), PowerOn(NodeId("b"))),
+        step("2", "g a b after 1"),
+    )
+    limits = Limits(max_migrations_per_node=1)
+
+    assert estimate_starts(steps, {"1": 60.0, "2": 5.0}, limits) == {
+        "1": 0.0,
+        "2": 60.0,
+    }

@@ -54,7 +54,9 @@ def test_numbers_are_restored_with_type_and_bits(
     assert repr(found) == repr(new)
 
 
-@pytest.mark.parametrize("new", [[0.1, 0.25], [4096, 8192], [1, 0.5], [1e-300, -0.0]])
+@pytest.mark.parametrize(
+    "new", [[0.1, 0.25], [4096, 8192], [1, 0.5], [1e-300, -0.0], [2, -0.0]]
+)
 def test_each_form_of_numbers_is_restored(new: list[float]) -> None:
     found = decode_numbers([3, 0.7], encode_numbers([3, 0.7], new))
 

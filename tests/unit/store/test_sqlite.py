@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,6 +49,15 @@ REQUEST = RequestRecord(
     digest="",
     load_state="normal",
 )
+
+
+READ_COUNT = """
+import sys
+from pathlib import Path
+from opendrs.store import Access, SqliteStore
+with SqliteStore(Path(sys.argv[1]), Access.OPERATE) as store:
+    print(store.load("key")["count"])
+"""
 
 
 @pytest.fixture
@@ -339,6 +348,27 @@ def test_read_only_open_works_beside_writer(path: Path) -> None:
 
         with SqliteStore(path, Access.READ) as reading:
             assert reading.load("key") == {"count": 1}
+
+
+@pytest.mark.parametrize("access", Access)
+def test_second_open_in_the_process_keeps_the_locks(path: Path, access: Access) -> None:
+    """Otherwise another process takes itself for the last user, and deletes the log."""
+    command = [sys.executable, "-c", READ_COUNT, str(path)]
+
+    def count() -> str:
+        return subprocess.run(  # noqa: S603 - our own program
+            command, check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    with SqliteStore(path) as store:
+        store.save("key", {"count": 1})
+        with suppress(LeaseLostError), SqliteStore(path, access) as other:
+            assert other.load("key") == {"count": 1}
+        assert count() == "1"
+
+        store.save("key", {"count": 2})
+
+        assert count() == "2"
 
 
 def test_read_only_open_creates_no_file(path: Path) -> None:

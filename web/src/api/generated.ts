@@ -780,10 +780,10 @@ export interface components {
         ActionOrigin: "cli" | "api" | "controller";
         /**
          * ApiProblem
-         * @description Code of a problem of the operator API. The values are stable.
+         * @description Code of a problem of the HTTP API. The values are stable.
          * @enum {string}
          */
-        ApiProblem: "body-invalid" | "body-too-large" | "body-timeout" | "cross-site" | "forbidden" | "internal-error" | "issuer-unavailable" | "method-not-allowed" | "no-role" | "not-found" | "out-of-range" | "plan-changed" | "precondition-required" | "rate-limited" | "sign-in-rejected" | "state-conflict" | "store-unavailable" | "too-many-clients" | "unauthorized";
+        ApiProblem: "body-incomplete" | "body-invalid" | "body-too-large" | "body-timeout" | "clock-ahead" | "cross-site" | "encoding-not-supported" | "forbidden" | "id-conflict" | "internal-error" | "issuer-unavailable" | "method-not-allowed" | "node-busy" | "no-role" | "not-found" | "out-of-range" | "plan-changed" | "precondition-required" | "rate-limited" | "request-malformed" | "request-stale" | "samples-too-old" | "server-busy" | "sign-in-rejected" | "state-conflict" | "store-unavailable" | "token-in-name" | "token-mismatch" | "too-many-clients" | "unauthorized";
         /**
          * ApprovalDocument
          * @description Approval of a plan.
@@ -2044,6 +2044,12 @@ export interface components {
              * @default []
              */
             errors: components["schemas"]["FieldError"][];
+            /**
+             * Last Sequence
+             * @description Sequence of the last accepted request of the node; only with `request-stale`, otherwise absent.
+             * @default null
+             */
+            last_sequence: number | null;
             /** Status */
             status: number;
             /** Title */

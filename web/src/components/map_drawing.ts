@@ -1,6 +1,7 @@
 /** Drawing of the node map on a canvas. */
 
 import type { NodeColumns } from "../live/delta";
+import { drainState } from "../cluster";
 import { percent } from "../format";
 import { heat, textOnHeat } from "../heat";
 import { themeColor } from "../theme";
@@ -21,6 +22,7 @@ export interface Arrow {
 
 export interface MapContent {
   nodes: NodeColumns;
+  guestCounts: ArrayLike<number>;
   layout: MapLayout;
   measure: Measure;
   dark: boolean;
@@ -189,7 +191,8 @@ function markOf(content: MapContent, node: number, state: string): string {
   const narrow = content.layout.density === "tiles";
   const marking = content.marked.get(node);
   if (marking !== undefined) return narrow || marking !== "hot" ? "!" : "! hot";
-  if (content.nodes.drained[node]) return narrow ? "d" : "drained";
+  const drain = drainState(content.nodes, node, content.guestCounts[node] ?? 0);
+  if (drain !== "") return narrow ? "d" : drain;
   if (state !== "online") return narrow ? "×" : state;
   const role = content.nodes.role[node];
   if (role === undefined || role === "neutral") return "";

@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Exception } from "../api/types";
+import { drainState } from "../cluster";
 import { count, percent } from "../format";
 import { heat, LEGEND_STEPS } from "../heat";
 import { href, navigate } from "../router";
@@ -33,7 +34,7 @@ export function markedNodes(nodes: NodeColumns, exceptions: readonly Exception[]
   return found;
 }
 
-function describe(nodes: NodeColumns, node: number, marking: Marking | undefined): string {
+function describe(nodes: NodeColumns, node: number, guests: number, marking: Marking | undefined): string {
   const parts = [
     nodes.id[node] ?? "",
     `CPU ${percent(nodes.cpu[node])}`,
@@ -41,7 +42,8 @@ function describe(nodes: NodeColumns, node: number, marking: Marking | undefined
   ];
   const state = nodes.state[node];
   if (state !== undefined && state !== "online") parts.push(state);
-  if (nodes.drained[node]) parts.push("drained");
+  const drain = drainState(nodes, node, guests);
+  if (drain !== "") parts.push(drain);
   if (marking !== undefined) parts.push(marking);
   return parts.join(", ");
 }
@@ -161,7 +163,7 @@ interface CanvasProps extends NodeMapProps {
 }
 
 function Canvas(props: CanvasProps): JSX.Element {
-  const { nodes, marked, measure, searched, selected } = props;
+  const { nodes, guestCounts, marked, measure, searched, selected } = props;
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);
@@ -189,12 +191,12 @@ function Canvas(props: CanvasProps): JSX.Element {
     const element = canvas.current;
     const frame = requestAnimationFrame(() => {
       const start = performance.now();
-      drawMap(element, { nodes, layout, measure, dark, marked, matches, selected, arrows });
+      drawMap(element, { nodes, guestCounts, layout, measure, dark, marked, matches, selected, arrows });
       performance.clearMeasures(DRAWING);
       performance.measure(DRAWING, { start });
     });
     return () => cancelAnimationFrame(frame);
-  }, [nodes, layout, measure, dark, marked, matches, selected, arrows, width]);
+  }, [nodes, guestCounts, layout, measure, dark, marked, matches, selected, arrows, width]);
   const at = (event: MouseEvent): number | null =>
     tileAt(layout, event.offsetX, event.offsetY)?.node ?? null;
   return (
@@ -218,7 +220,7 @@ function Canvas(props: CanvasProps): JSX.Element {
         }}
       />
       {width > 0 && layout.tiles.length > 0 ? (
-        <KeyboardGrid nodes={nodes} layout={layout} marked={marked} onSelect={props.onSelect} />
+        <KeyboardGrid nodes={nodes} guestCounts={guestCounts} layout={layout} marked={marked} onSelect={props.onSelect} />
       ) : null}
       {hovered !== null ? (
         <div
@@ -226,7 +228,7 @@ function Canvas(props: CanvasProps): JSX.Element {
           aria-hidden="true"
           style={{ left: `${Math.min(hovered.x + 12, Math.max(0, width - 230))}px`, top: `${hovered.y + 16}px` }}
         >
-          {describe(nodes, hovered.node, marked.get(hovered.node))}, {props.guestCounts[hovered.node]} guests
+          {describe(nodes, hovered.node, guestCounts[hovered.node] ?? 0, marked.get(hovered.node))}, {count(guestCounts[hovered.node] ?? 0, "guest")}
         </div>
       ) : null}
     </div>
@@ -236,11 +238,12 @@ function Canvas(props: CanvasProps): JSX.Element {
 /** The tile that has the focus, as an element over the canvas; arrow keys move it. */
 function KeyboardGrid(props: {
   nodes: NodeColumns;
+  guestCounts: ArrayLike<number>;
   layout: MapLayout;
   marked: Marked;
   onSelect: (node: number | null) => void;
 }): JSX.Element {
-  const { nodes, layout, marked } = props;
+  const { nodes, guestCounts, layout, marked } = props;
   const [position, setPosition] = useState(0);
   const moved = useRef(false);
   const cell = useRef<HTMLDivElement>(null);
@@ -277,7 +280,7 @@ function KeyboardGrid(props: {
           role="gridcell"
           tabIndex={0}
           aria-colindex={shown + 1}
-          aria-label={describe(nodes, tile.node, marked.get(tile.node))}
+          aria-label={describe(nodes, tile.node, guestCounts[tile.node] ?? 0, marked.get(tile.node))}
           onKeyDown={onKeyDown}
           style={{
             left: `${tile.x - 2}px`,

@@ -5,6 +5,7 @@ import { useMemo } from "preact/hooks";
 import type { NodeColumns } from "../live/delta";
 import { bytes, decimal, UNKNOWN } from "../format";
 import { Bar, NodeLink, StateBadge } from "./parts";
+import { drainState } from "../cluster";
 import { rowsWhere, VirtualTable, type Column } from "./table";
 
 export function nodeColumns(nodes: NodeColumns, guests: ArrayLike<number>): Column[] {
@@ -25,7 +26,7 @@ export function nodeColumns(nodes: NodeColumns, guests: ArrayLike<number>): Colu
       cell: (row) => (
         <>
           <StateBadge state={nodes.state[row] ?? "unknown"} />
-          {nodes.drained[row] ? " drained" : ""}
+          {` ${drainState(nodes, row, guests[row] ?? 0)}`}
         </>
       ),
     },

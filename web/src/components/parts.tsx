@@ -29,6 +29,7 @@ const TONES: Record<string, Tone> = {
   contradictory: "error",
   unreachable: "error",
   offline: "error",
+  draining: "accent",
   rejected: "warning",
   cancelled: "warning",
   maintenance: "warning",

@@ -12,7 +12,7 @@ import { GuestTable } from "../components/guest_table";
 import { NodeTable } from "../components/node_table";
 import { Empty, Facts, Heading, Panel, Pending, Search, Select, StateBadge } from "../components/parts";
 import { rowsWhere } from "../components/table";
-import { count, percent } from "../format";
+import { count, dateTime, percent } from "../format";
 import { useDocument } from "../live/loader";
 import { refresh, state } from "../live/state";
 import { href, route, setParameter } from "../router";
@@ -61,10 +61,11 @@ export function NodePage(props: { id: string }): JSX.Element {
   if (details === null) return <><Heading title={`Node ${props.id}`} /><Pending error={found.error} reload={found.reload} what="the node" /></>;
   return (
     <>
-      <Heading title={<>Node {details.id} <StateBadge state={details.state} />{details.drain ? <> <StateBadge state="drained" /></> : null}</>}>
+      <Heading title={<>Node {details.id} <StateBadge state={details.state} />{details.drain ? <> <StateBadge state={guests.length > 0 ? "draining" : "drained"} /></> : null}</>}>
         <a class="button" href={`${href("what-if")}?kind=drain&node=${encodeURIComponent(details.id)}`}>Preview a drain</a>
         <Drain node={details} onDone={() => { found.reload(); void refresh().catch(() => undefined); }} />
       </Heading>
+      {details.drain ? <DrainText drain={details.drain} guests={guests.length} /> : null}
       <Facts items={factItems(details.facts)} />
       <Panel title="Load">
         <Chart label={`Load of ${details.id}`} series={details.series} lines={LOAD_LINES} show={percent} height={180} />
@@ -76,6 +77,27 @@ export function NodePage(props: { id: string }): JSX.Element {
       ) : null}
       <DetailPanels explanation={details.explanation} rules={details.rules} moves={details.moves} />
     </>
+  );
+}
+
+function drainText(): string {
+  const mode = state.value?.mode.mode;
+  const start =
+    mode === "automatic" ? "in the next cycle" : mode === "advise" ? "after you have approved the plan of the next cycle" : "when the mode is advise or automatic";
+  return `All guests that can migrate move to other nodes ${start}. The node receives no guests until you end the drain.`;
+}
+
+/** Operator and reason of a drain, and the plan that waits for an approval. */
+function DrainText(props: { drain: NonNullable<NodeDetails["drain"]>; guests: number }): JSX.Element {
+  const { drain, guests } = props;
+  const plan = state.value?.plan ?? null;
+  return (
+    <p class="sentence">
+      Drained by {drain.user} since {dateTime(drain.since)}{drain.because === "" ? "" : `: ${drain.because}`}.
+      {guests > 0 ? ` ${count(guests, "guest")} still here.` : ""}
+      {guests > 0 && plan?.state === "proposed" ? <> Plan <a href={href("plans", plan.id)}>{plan.id}</a> waits for an approval.</> : null}
+      {guests > 0 && plan?.state === "running" ? <> The drain starts after plan <a href={href("plans", plan.id)}>{plan.id}</a>, unless it is part of it.</> : null}
+    </p>
   );
 }
 
@@ -105,7 +127,7 @@ function Drain(props: { node: NodeDetails; onDone: () => void }): JSX.Element | 
           <p class="muted">
             {node.drain
               ? "The node may receive guests again."
-              : "All guests move to other nodes, and the node stays empty until you end the drain."}
+              : drainText()}
           </p>
         </Confirm>
       ) : null}

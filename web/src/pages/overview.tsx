@@ -206,7 +206,7 @@ function Next(props: {
     <Panel title="Next" actions={<a class="button primary" href={href("plans", plan.id)}>Open plan {plan.id}</a>}>
       <p class="sentence">
         <StateBadge state={plan.state} /> {count(plan.step_count, "step")} by {plan.policy}
-        {plan.state === "proposed" ? `, expires in ${duration(expires)}` : ""}. {plan.reason_detail}
+        {plan.state === "proposed" ? `; nothing moves without an approval, which is possible for ${duration(expires)}, or until a cycle decides otherwise` : ""}. {plan.reason_detail}
       </p>
       <ul class="list steps" aria-label="Steps; select one to see it on the map">
         {props.steps.slice(0, SHOWN_STEPS).map((step) => (

@@ -14,6 +14,7 @@ import { announce } from "../live/announce";
 import { useDocument } from "../live/loader";
 import { clock, planChanges, progress, refresh, state } from "../live/state";
 import { nodeChanges } from "../cluster";
+import { href } from "../router";
 import { withDependents, withPrerequisites } from "../plan_steps";
 
 type Action = "approve" | "reject" | "cancel";
@@ -61,6 +62,7 @@ function LoadedPlan(props: { plan: Plan; etag: string | null; address: string; r
         <Buttons plan={plan} chosen={chosen.size} onAction={setAction} />
       </Heading>
       {changed ? <ErrorNote text="The plan has changed since this page was loaded. It is shown as it is now; read it again before you approve." /> : null}
+      {plan.state === "superseded" ? <Successor plan={plan} /> : null}
       <Summary plan={plan} />
       <Panel title="Order in time" actions={<ScheduleText plan={plan} />}>
         <Gantt plan={plan} progress={progress.value} chosen={chosen} selected={selected} onSelect={setSelected} />
@@ -119,6 +121,17 @@ async function act(
   } else if (action === "cancel") {
     await put(`${address}/cancellation`, because === "" ? {} : { because }, etag);
   }
+}
+
+/** Link from a plan that another one has replaced to the present one. */
+function Successor(props: { plan: Plan }): JSX.Element | null {
+  const present = state.value?.plan ?? null;
+  if (present === null || present.id === props.plan.id) return null;
+  return (
+    <p class="sentence" role="status">
+      A later decision has replaced this plan. <a class="button" href={href("plans", present.id)}>Open the present plan {present.id}</a>
+    </p>
+  );
 }
 
 function Buttons(props: { plan: Plan; chosen: number; onAction: (action: Action) => void }): JSX.Element | null {

@@ -141,7 +141,8 @@ def _add_ends(router: APIRouter, context: ApiContext) -> None:
 def _shown(context: ApiContext, plan: PlanRecord) -> Response:
     """Return *plan* with its steps; the ETag is its digest."""
     headers = {"ETag": f'"{plan.digest}"', "Cache-Control": "no-cache"}
-    return JSONResponse(plan_view(plan, context.stores.history), headers=headers)
+    document = plan_view(plan, context.stores.history, context.settings.limits)
+    return JSONResponse(document, headers=headers)
 
 
 def _decide(

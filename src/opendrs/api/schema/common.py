@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
@@ -41,28 +42,38 @@ class RequestDocument(BaseModel):
 
 
 class ApiProblem(StrEnum):
-    """Code of a problem of the operator API. The values are stable."""
+    """Code of a problem of the HTTP API. The values are stable."""
 
+    BODY_INCOMPLETE = "body-incomplete"
+    """The client closed the connection before the end of the body."""
     BODY_INVALID = "body-invalid"
     """The body or a parameter is not as described; `errors` has each place."""
     BODY_TOO_LARGE = "body-too-large"
     """The body has too many bytes."""
     BODY_TIMEOUT = "body-timeout"
     """The body was not received in time."""
+    CLOCK_AHEAD = "clock-ahead"
+    """The clock of the agent is ahead by more than api.max_clock_skew."""
     CROSS_SITE = "cross-site"
     """The request comes from a page of another origin."""
+    ENCODING_NOT_SUPPORTED = "encoding-not-supported"
+    """The body is compressed."""
     FORBIDDEN = "forbidden"
     """The role of the token does not allow it."""
+    ID_CONFLICT = "id-conflict"
+    """The id belongs to a request with other content."""
     INTERNAL_ERROR = "internal-error"
-    """A defect; the log of `opendrs serve` has the details."""
+    """A defect; the log of the server has the details."""
     ISSUER_UNAVAILABLE = "issuer-unavailable"
     """The issuer of `[web.oidc]` does not respond as expected; use a token."""
     METHOD_NOT_ALLOWED = "method-not-allowed"
     """The path does not have this method."""
+    NODE_BUSY = "node-busy"
+    """Other requests of the node are being processed; retry."""
     NO_ROLE = "no-role"
     """The issuer has authenticated the user, but no claim gives a role."""
     NOT_FOUND = "not-found"
-    """There is no such path, plan, node, guest, job or token."""
+    """There is no such path, plan, node, guest, job, token or request."""
     OUT_OF_RANGE = "out-of-range"
     """A value is outside its allowed range."""
     PLAN_CHANGED = "plan-changed"
@@ -71,16 +82,34 @@ class ApiProblem(StrEnum):
     """The header `If-Match` is missing: the digest of the plan that was shown."""
     RATE_LIMITED = "rate-limited"
     """Too many requests; `Retry-After` has the seconds to wait."""
+    REQUEST_MALFORMED = "request-malformed"
+    """The request is not valid HTTP."""
+    REQUEST_STALE = "request-stale"
+    """The sequence is not above that of the last accepted request of the node."""
+    SAMPLES_TOO_OLD = "samples-too-old"
+    """The samples are older than api.max_sample_age."""
+    SERVER_BUSY = "server-busy"
+    """Other requests use all memory for bodies; retry."""
     SIGN_IN_REJECTED = "sign-in-rejected"
     """The state, the code or the ID token of a sign-in is not valid; sign in again."""
     STATE_CONFLICT = "state-conflict"
     """The present state does not allow the action."""
     STORE_UNAVAILABLE = "store-unavailable"
     """The store cannot be read or written; retry."""
+    TOKEN_IN_NAME = "token-in-name"  # noqa: S105 - a code
+    """A name in the request contains a token. Replace this token."""
+    TOKEN_MISMATCH = "token-mismatch"  # noqa: S105 - a code
+    """The token belongs to another node."""
     TOO_MANY_CLIENTS = "too-many-clients"
     """Too many clients follow the events at the same time."""
     UNAUTHORIZED = "unauthorized"
     """Token or session is missing, unknown, expired or revoked."""
+
+
+def json_pointer(parts: Iterable[int | str]) -> str:
+    """Return the JSON pointer of RFC 6901 with *parts*."""
+    steps = (str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+    return "".join(f"/{step}" for step in steps)
 
 
 class FieldError(Document):
@@ -101,3 +130,10 @@ class ProblemDocument(Document):
     code: ApiProblem
     detail: str
     errors: list[FieldError] = []
+    last_sequence: Annotated[
+        int | None,
+        Field(
+            description="Sequence of the last accepted request of the node; only with "
+            "`request-stale`, otherwise absent."
+        ),
+    ] = None

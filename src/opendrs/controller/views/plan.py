@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from opendrs.controller.serialization import step_document
 from opendrs.controller.views.state import plan_summary
-from opendrs.model import Step, StepId
+from opendrs.model import Limits
+from opendrs.planning import estimate_starts
 from opendrs.ports import HistoryReader, PlanRecord, StepRecord
 
 
-def plan_view(plan: PlanRecord, history: HistoryReader) -> dict[str, Any]:
+def plan_view(
+    plan: PlanRecord, history: HistoryReader, limits: Limits
+) -> dict[str, Any]:
     """Return *plan* with its steps as plain values.
+
+    Args:
+        plan: The plan.
+        history: The history, which has the estimates and the outcomes.
+        limits: Limits of parallel migrations, for the estimated starts.
 
     Raises:
         StoreError: The store cannot be read.
@@ -21,7 +28,7 @@ def plan_view(plan: PlanRecord, history: HistoryReader) -> dict[str, Any]:
     decision = {} if cycle is None else history.decision(cycle)
     estimates = {} if cycle is None else history.estimates(cycle)
     records = {each.step: each for each in history.records_of(plan.run)}
-    starts = _estimated_starts(plan.steps, estimates)
+    starts = estimate_starts(plan.steps, estimates, limits)
     approval = plan.approval
     return {
         **plan_summary(plan),
@@ -66,19 +73,3 @@ def _outcome(record: StepRecord | None) -> dict[str, Any]:
         "started_at": record.intended_at.isoformat(),
         "ended_at": None if ended is None else ended.isoformat(),
     }
-
-
-def _estimated_starts(
-    steps: tuple[Step, ...], estimates: Mapping[str, float]
-) -> dict[StepId, float]:
-    """Return the earliest start of each step, in seconds after the first one.
-
-    Limits on parallel migrations delay steps further. A step after one without an
-    estimate has none.
-    """
-    starts: dict[StepId, float] = {}
-    for step in steps:
-        if all(each in starts and each in estimates for each in step.depends_on):
-            ends = [starts[each] + estimates[each] for each in step.depends_on]
-            starts[step.id] = max(ends, default=0.0)
-    return starts

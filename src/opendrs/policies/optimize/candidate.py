@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
 from opendrs.model import GIB, Snapshot
-from opendrs.optimizer import Indices, Problem, Solution, evaluate, loss_of_return
+from opendrs.optimizer import (
+    Indices,
+    IterationLimit,
+    Problem,
+    Solution,
+    StoppingCriterion,
+    evaluate,
+    loss_of_return,
+)
 from opendrs.planning import (
     DetourBudget,
     GroupMove,
@@ -18,12 +27,19 @@ from opendrs.planning import (
     estimate_schedule,
     sequence_moves,
     sequence_moves_in,
+    sequence_path,
 )
 from opendrs.policies.optimize.context import OptimizeContext
 from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.explanations import MAX_COMPARED, MoveExplanations
 from opendrs.policies.optimize.metrics import ClusterMetrics
+from opendrs.policies.optimize.movable_groups import EncodedGroup
+from opendrs.policies.optimize.single_repairs import RepairMove, SingleRepairs
 
+REPLAN_ITERATIONS = 100  # moves per group of a further search
+MAX_SHORTENINGS = 5  # searches for a plan that takes less time
+SHORTENING_ROUNDS = 10  # portions of such a search, of REPLAN_ITERATIONS each
+SHORTENING_FACTOR = 0.9  # transfer of such a plan, relative to what the time allows
 DETOUR_SHARE = 0.5  # of the transfer at the knee, which detours may add
 
 
@@ -105,6 +121,68 @@ def empty_plan(context: OptimizeContext) -> CandidatePlan:
     return CandidatePlan(context, solution, empty, context.before, context.snapshot)
 
 
+def with_single_repairs(candidate: CandidatePlan) -> CandidatePlan:
+    """Return *candidate* with the single moves that repair what it leaves violated.
+
+    A small budget may be better spent on such moves alone: then they are the plan.
+    """
+    if not candidate.after.violations:
+        return candidate
+    plans = [_add_single_repairs(candidate)]
+    budget = candidate.context.budget
+    if math.isfinite(min(budget.gib, budget.migrations)) and plans[0].after.violations:
+        plans.append(_add_single_repairs(empty_plan(candidate.context)))
+    return min(plans, key=lambda each: each.after.violations)
+
+
+def _add_single_repairs(candidate: CandidatePlan) -> CandidatePlan:
+    context, former = candidate.context, candidate.sequenced
+    moved = {
+        guest.id: (guest.node, each.target)
+        for each in former.ordered_moves
+        for guest in each.guests
+    }
+    cluster = context.cluster.in_snapshot(candidate.snapshot)
+    repairs = SingleRepairs(cluster, context.groups, moved).moves(
+        context.budget.gib - candidate.gib,
+        context.budget.migrations - candidate.migrations,
+    )
+    single = [*repairs]
+    if not single:
+        return candidate
+    added = [*_explained(context, single)]
+    sequenced = sequence_path(
+        context.cluster.all_nodes, [*former.ordered_moves, *added]
+    )
+    now = {guest.id for each in added for guest in each.guests}
+    dropped = tuple(
+        each for each in former.dropped if now.isdisjoint(g.id for g in each.guests)
+    )
+    after = context.snapshot.apply(*sequenced.actions)
+    return CandidatePlan(
+        context,
+        replace(candidate.solution, bound=None),
+        replace(sequenced, dropped=dropped),
+        context.measure(after),
+        after,
+    )
+
+
+def _explained(
+    context: OptimizeContext, single: Sequence[RepairMove]
+) -> Iterator[GroupMove]:
+    """Yield the moves with their explanations."""
+    groups = [EncodedGroup(each.guests, each.guests[0].node) for each in single]
+    cluster = context.cluster.with_groups(groups)
+    problem = context.encode(cluster, context.budget)
+    targets = [cluster.arrays.index[each.target] for each in single]
+    waits = context.before.thresholds.waits
+    explanations = MoveExplanations(cluster, problem, np.array(targets), waits)
+    for group, each in enumerate(single):
+        detail = explanations.explain(group, compared=False)
+        yield GroupMove(each.guests, each.target, detail)
+
+
 def _group_moves(
     context: OptimizeContext, problem: Problem, assignment: Indices
 ) -> Iterator[GroupMove]:
@@ -154,3 +232,33 @@ def _detour_budget(
         memory=DETOUR_SHARE * memory if budget.knee else budget.gib * GIB - memory,
         migrations=budget.migrations - moves,
     )
+
+
+class SafePlanSearch(Protocol):
+    """Search for a plan with an order in which every step is safe."""
+
+    def __call__(
+        self, context: OptimizeContext, stop: StoppingCriterion
+    ) -> CandidatePlan:
+        """Return the best plan found until *stop* ends the search."""
+
+
+def best_plan(
+    context: OptimizeContext, stop: StoppingCriterion, safe_plan: SafePlanSearch
+) -> CandidatePlan:
+    """Return the best plan of *safe_plan* within the budgets, also that of time.
+
+    A plan that takes too long is searched again with less to transfer, and without the
+    groups that cannot be gathered for that. If no plan is short enough, it is empty.
+    """
+    group_count = len(context.cluster.groups)
+    iterations = REPLAN_ITERATIONS * SHORTENING_ROUNDS * group_count
+    plan = safe_plan(context, stop)
+    for _ in range(MAX_SHORTENINGS):
+        if plan.is_short_enough:
+            return plan
+        seconds = 60 * context.budget.minutes
+        gib = SHORTENING_FACTOR * seconds / plan.duration * plan.gib
+        stop = IterationLimit(iterations, SHORTENING_ROUNDS)
+        plan = safe_plan(context.within(gib), stop)
+    return plan if plan.is_short_enough else empty_plan(context)

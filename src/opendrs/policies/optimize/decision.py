@@ -18,7 +18,7 @@ from opendrs.policies.optimize.metrics import (
 from opendrs.policies.optimize.objective import Goal
 from opendrs.rules import drained_nodes
 
-NO_LESS = "no plan that transfers at most as much memory reaches less than"
+ANY_PLAN = "with any plan that transfers at most as much memory"
 MIN_SHOWN_GAP = 0.0005  # fraction below which the gap to the lower bound is not shown
 REASONS = {
     Goal.REPAIR: DecisionReason.REPAIRS_RULES,
@@ -112,7 +112,10 @@ def _bound_note(candidate: CandidatePlan) -> Iterator[str]:
         if better >= 1 - MIN_SHOWN_GAP:
             limit = "no lower bound found"
         elif better >= MIN_SHOWN_GAP:
-            limit = f"{NO_LESS} {least:.4f} ({better:.1%} lower)"
+            limit = f"at least {least:.4f} ({better:.1%} lower) {ANY_PLAN}"
         else:
-            limit = f"{NO_LESS} {least:.4f}"
-        yield f"lower bound: {IMBALANCE}: {reached:.4f} with this plan; {limit}"
+            limit = f"at least {least:.4f} {ANY_PLAN}"
+        yield (
+            f"distance from the optimum: {IMBALANCE}: {reached:.4f} with this plan; "
+            f"{limit}"
+        )

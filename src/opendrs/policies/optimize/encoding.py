@@ -215,6 +215,13 @@ class EncodedCluster:
             self.snapshot, self.rules, groups, limits, load_model, fill=self.fill
         )
 
+    def in_snapshot(self, snapshot: Snapshot) -> EncodedCluster:
+        """Return the cluster as in *snapshot*, without groups."""
+        limits, load_model = self.limits, self._load_model
+        return EncodedCluster(
+            snapshot, self.rules, (), limits, load_model, fill=self.fill
+        )
+
     @cached_property
     def origin(self) -> Indices:
         """Home of each group; shape (G,)."""

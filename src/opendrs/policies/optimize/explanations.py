@@ -220,7 +220,9 @@ class MoveExplanations:
             self._violation_of[name] for name in names if name in self._violation_of
         ]
         if repaired:
-            yield f"repairs a violated rule: {repaired[0]}"
+            broken = repaired[0]
+            guests, nodes = map(format_list, map(sorted, (broken.guests, broken.nodes)))
+            yield f"repairs a violated rule: {broken.rule} (now {guests} on {nodes})"
 
     def _closed_better_nodes(
         self, group: int, encoded: EncodedGroup, target: int

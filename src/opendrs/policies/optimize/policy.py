@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from opendrs.arrays import MobilityFilter
 from opendrs.metrics import LoadModel, node_loads
@@ -39,9 +39,12 @@ from opendrs.policies.base import (
 )
 from opendrs.policies.optimize.budget import KNEE, Budget
 from opendrs.policies.optimize.candidate import (
+    REPLAN_ITERATIONS,
     CandidatePlan,
+    best_plan,
     empty_plan,
     sequence_solution,
+    with_single_repairs,
 )
 from opendrs.policies.optimize.contention import contention_thresholds, unmet_demand
 from opendrs.policies.optimize.context import (
@@ -57,9 +60,12 @@ from opendrs.policies.optimize.metrics import (
     ClusterMetrics,
     measure_cluster,
 )
-from opendrs.policies.optimize.movable_groups import MovableGroups, movable_groups
+from opendrs.policies.optimize.movable_groups import (
+    MovableGroups,
+    movable_groups,
+    movable_units,
+)
 from opendrs.policies.optimize.objective import Goal, encode_problem, plan_objective
-from opendrs.policies.optimize.small_cluster import small_cluster_units
 from opendrs.policies.preconditions import cluster_notes, unmet_precondition
 from opendrs.rules import compile_rules, with_drain_rule
 
@@ -67,57 +73,31 @@ SEARCH_ROUNDS = 20  # portions in which the search runs
 MIN_ITERATIONS = 20_000  # moves that are evaluated for the smallest clusters
 MAX_ITERATIONS = 40_000_000  # and for the largest ones: about half a minute
 MAX_REPLANS = 3  # searches without the groups that sequencing dropped
-REPLAN_ITERATIONS = 100  # moves per group of such a search
-MAX_SHORTENINGS = 5  # searches for a plan that takes less time
-SHORTENING_ROUNDS = 10  # portions of such a search, of REPLAN_ITERATIONS each
-SHORTENING_FACTOR = 0.9  # transfer of such a plan, relative to what the time allows
 PLAIN_NOTE = "search: plain"
 NOT_COMPILED_NOTE = (
     f"{PLAIN_NOTE}: compiled code not found; run opendrs compile once for better plans"
 )
 
 
-class SafePlanSearch(Protocol):
-    """Search for a plan with an order in which every step is safe."""
-
-    def __call__(
-        self, context: OptimizeContext, stop: StoppingCriterion
-    ) -> CandidatePlan:
-        """Return the best plan found until *stop* ends the search."""
-
-
-def best_plan(
-    context: OptimizeContext, stop: StoppingCriterion, safe_plan: SafePlanSearch
-) -> CandidatePlan:
-    """Return the best plan of *safe_plan* within the budgets, also that of time.
-
-    A plan that takes too long is searched again with less to transfer, and without the
-    groups that cannot be gathered for that. If no plan is short enough, it is empty.
-    """
-    group_count = len(context.cluster.groups)
-    iterations = REPLAN_ITERATIONS * SHORTENING_ROUNDS * group_count
-    plan = safe_plan(context, stop)
-    for _ in range(MAX_SHORTENINGS):
-        if plan.is_short_enough:
-            return plan
-        seconds = 60 * context.budget.minutes
-        gib = SHORTENING_FACTOR * seconds / plan.duration * plan.gib
-        smaller = context.within(gib)
-        if not smaller.groups.groups:
-            return empty_plan(context)
-        plan = safe_plan(smaller, IterationLimit(iterations, SHORTENING_ROUNDS))
-    return plan if plan.is_short_enough else empty_plan(context)
-
-
 def _safe_plan(context: OptimizeContext, stop: StoppingCriterion) -> CandidatePlan:
     """Return the best plan with an order in which every step is safe.
 
     All plans of a small cluster are compared. In a larger one, groups whose moves have
-    no safe order stay at home, and the search continues with the others.
+    no safe order stay at home, and the search continues with the others. Single moves
+    then repair what remains violated.
     """
-    exhaustive = exhaustive_plan(context)
-    if exhaustive is not None:
-        return exhaustive
+    plan = exhaustive_plan(context)
+    if plan is not None:
+        return plan
+    plan = _searched_plan(context, stop)
+    repairs_first = context.priorities[0] is Goal.REPAIR
+    return with_single_repairs(plan) if repairs_first else plan
+
+
+def _searched_plan(context: OptimizeContext, stop: StoppingCriterion) -> CandidatePlan:
+    """Return the best plan for the move groups that the search finds."""
+    if not context.cluster.groups:
+        return empty_plan(context)
     stay: list[int] = []  # groups that sequencing has dropped
     start = None
     for _ in range(1 + MAX_REPLANS):
@@ -311,7 +291,7 @@ class Optimize:
     def _has_candidates(self, snapshot: Snapshot, groups: MovableGroups) -> bool:
         """Return True if a guest may migrate."""
         nodes = node_loads(snapshot, self.load_model)
-        return bool(groups.groups or small_cluster_units(snapshot, groups, nodes))
+        return bool(groups.groups) or any(movable_units(snapshot, groups, nodes))
 
     def _is_satisfied(self, before: ClusterMetrics) -> bool:
         goals = set(self.priorities)

@@ -36,7 +36,13 @@ from opendrs.optimizer import (
 )
 from opendrs.policies.base import Decision, DecisionReason
 from opendrs.policies.optimize.budget import UNLIMITED, Budget
-from opendrs.policies.optimize.candidate import CandidatePlan, sequence_solution
+from opendrs.policies.optimize.candidate import (
+    CandidatePlan,
+    best_plan,
+    empty_plan,
+    sequence_solution,
+    with_single_repairs,
+)
 from opendrs.policies.optimize.contention import (
     ContentionThresholds,
     contention_thresholds,
@@ -54,7 +60,7 @@ from opendrs.policies.optimize.explanations import violation_notes
 from opendrs.policies.optimize.metrics import ClusterMetrics, measure_cluster
 from opendrs.policies.optimize.movable_groups import movable_groups
 from opendrs.policies.optimize.objective import Goal, encode_problem, repair_objective
-from opendrs.policies.optimize.policy import SEARCH_ROUNDS, best_plan
+from opendrs.policies.optimize.policy import SEARCH_ROUNDS
 from opendrs.policies.preconditions import cluster_notes, unmet_precondition
 from opendrs.rules import (
     compile_rules,
@@ -216,12 +222,20 @@ def _safe_plan(context: OptimizeContext, stop: StoppingCriterion) -> CandidatePl
     """Return the best plan with an order in which every step is safe.
 
     All plans of a small cluster are compared. In a larger one, a move that needs a
-    detour, or has no safe order, is forbidden in the next search. The best plan repairs
-    most violations; among equals it has the fewest steps.
+    detour, or has no safe order, is forbidden in the next search. Single moves then
+    repair what remains violated.
     """
-    exhaustive = exhaustive_plan(context)
-    if exhaustive is not None:
-        return exhaustive
+    plan = exhaustive_plan(context)
+    return with_single_repairs(_searched_plan(context, stop)) if plan is None else plan
+
+
+def _searched_plan(context: OptimizeContext, stop: StoppingCriterion) -> CandidatePlan:
+    """Return the best plan for the move groups that the search finds.
+
+    It repairs most violations; among equals it has the fewest steps.
+    """
+    if not context.cluster.groups:
+        return empty_plan(context)
     problem, start = context.problem, None
     plans: list[CandidatePlan] = []
     for _ in range(1 + MAX_REPLANS):

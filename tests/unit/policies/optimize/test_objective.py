@@ -191,7 +191,11 @@ def test_optimize_bound_note_states_reached_imbalance(seed: int) -> None:
 
     figures = decision.after
     reached = np.hypot(figures["cpu_imbalance"], figures["memory_imbalance"]) / 2**0.5
-    (bound,) = [note for note in decision.notes if note.startswith("lower bound: ")]
+    (bound,) = [
+        note
+        for note in decision.notes
+        if note.startswith("distance from the optimum: ")
+    ]
     assert f": {reached:.4f} with this plan; " in bound
 
 

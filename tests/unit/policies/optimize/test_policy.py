@@ -262,7 +262,7 @@ def test_optimize_plan_duration_is_within_the_budget(minutes: int) -> None:
 def test_optimize_uses_the_last_shortened_plan(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("opendrs.policies.optimize.policy.MAX_SHORTENINGS", 1)
+    monkeypatch.setattr("opendrs.policies.optimize.candidate.MAX_SHORTENINGS", 1)
 
     decision = Optimize(budget="3 min").decide(LOPSIDED, None)
 
@@ -368,7 +368,7 @@ def test_optimize_zero_memory_overcommit_gives_empty_plan(mode: LoadModel) -> No
 
 def bound_values(notes: Sequence[str]) -> list[str]:
     """Return the reached value and the lower bound in the note about the bound."""
-    (note,) = (each for each in notes if each.startswith("lower bound: "))
+    (note,) = (each for each in notes if each.startswith("distance from the optimum: "))
     return re.findall(r"\d+\.\d{4}", note)
 
 

@@ -37,7 +37,7 @@ def test_bound_of_one_migration_moves_a_whole_guest() -> None:
     (bound,) = [
         note
         for note in policy.decide(TWO, None).notes
-        if note.startswith("lower bound: ")
+        if note.startswith("distance from the optimum: ")
     ]
 
     assert re.findall(r"[\d.]+%?", bound) == ["0.2500", "0.1768", "29.3%"]

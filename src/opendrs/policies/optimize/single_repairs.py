@@ -1,0 +1,290 @@
+"""Repairs by single moves, of violations that a plan for a large cluster leaves.
+
+The search moves guests with a strict affinity as one group. A group whose rules are
+contradictory, or that is too expensive to gather, stays as a whole, although one of its
+guests may repair a rule alone. Here each guest moves alone, except with those that a
+strict affinity keeps together now. The move that repairs most rules is the first one;
+among equals that with most violations, then that with the least transfer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from opendrs.arrays import MoveGroup
+from opendrs.model import Affinity, AntiAffinity, GuestId, NodeAffinity, NodeId
+from opendrs.optimizer import FEASIBILITY_SLACK, Floats, Indices, Mask
+from opendrs.policies.optimize.encoding import CPU, EncodedCluster
+from opendrs.policies.optimize.movable_groups import (
+    EncodedGroup,
+    MovableGroups,
+    movable_units,
+)
+from opendrs.rules import drain_rules, violations
+
+StrictRule = Affinity | AntiAffinity | NodeAffinity
+
+
+@dataclass(frozen=True, slots=True)
+class RepairMove:
+    """Move of one guest, or of several that must move together."""
+
+    guests: MoveGroup
+    target: NodeId
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Gain:
+    """A move with what it repairs and costs; the least is the best.
+
+    Attributes:
+        rules: Number of rules that it repairs, negative.
+        violations: Number of violations that it repairs, negative.
+        transfer: Memory to transfer, in GiB.
+        cost: Increase of the imbalance.
+        unit: Index of the unit that moves.
+        target: Index of the target.
+    """
+
+    rules: float
+    violations: float
+    transfer: float
+    cost: float
+    unit: int
+    target: int
+
+
+class _Effects:
+    """Effects of the moves of one unit to each of N nodes.
+
+    Attributes:
+        is_safe: True for targets at which no rule is newly violated; shape (N,).
+        rules: Number of repaired rules; shape (N,).
+        violations: Number of repaired violations; shape (N,).
+    """
+
+    def __init__(self, is_safe: Mask) -> None:
+        self.is_safe = is_safe
+        self.rules: Floats = np.zeros(len(is_safe))
+        self.violations: Floats = np.zeros(len(is_safe))
+
+    def repair(
+        self, violations: float, targets: Mask | int | slice, *, all_: bool
+    ) -> None:
+        """Count repaired *violations* at *targets*, and the rule if these are all."""
+        self.violations[targets] += violations
+        self.rules[targets] += all_
+
+
+class _RuleState:
+    """A strict rule, and the number of its guests on each node.
+
+    Args:
+        rule: The rule.
+        nodes: Node of each of its active guests; a migrating one is on two.
+        moves: Sources and targets of those of its guests that have moved.
+    """
+
+    def __init__(
+        self, rule: StrictRule, nodes: list[NodeId], moves: set[tuple[NodeId, NodeId]]
+    ) -> None:
+        self._rule = rule
+        self._counts = Counter(nodes)
+        self._moves = moves
+
+    def move(self, count: int, source: NodeId, target: NodeId) -> None:
+        """Move *count* of its guests."""
+        self._counts[source] -= count
+        self._counts[target] += count
+        self._moves.add((source, target))
+
+    def add_effects(
+        self, count: int, source: NodeId, effects: _Effects, index: Mapping[NodeId, int]
+    ) -> None:
+        """Add the effects of moves of *count* of its guests from *source*."""
+        others = +(self._counts - Counter({source: count}))
+        if isinstance(self._rule, NodeAffinity):
+            self._add_node_affinity(self._rule, count, source, effects, index)
+        elif isinstance(self._rule, AntiAffinity):
+            effects.is_safe[_indices(others, index)] = False
+            if others[source]:
+                remaining = [count, *others.values()]
+                effects.repair(
+                    count * others[source], slice(None), all_=max(remaining) == 1
+                )
+        else:
+            self._add_affinity(others, source, effects, index)
+
+    def _add_affinity(
+        self,
+        others: Collection[NodeId],
+        source: NodeId,
+        effects: _Effects,
+        index: Mapping[NodeId, int],
+    ) -> None:
+        # Guests with an affinity start together if they have the same two nodes.
+        used = [target for node, target in self._moves if node == source]
+        effects.is_safe[_indices(used, index)] = False
+        if set(others) == {source}:  # kept now, by a guest that does not move
+            effects.is_safe[:] = False
+        elif len(others) == 1 and (node := min(others)) in index:
+            effects.repair(1, index[node], all_=True)
+
+    def _add_node_affinity(
+        self,
+        rule: NodeAffinity,
+        count: int,
+        source: NodeId,
+        effects: _Effects,
+        index: Mapping[NodeId, int],
+    ) -> None:
+        allowed = np.zeros(len(index), np.bool_)
+        allowed[_indices(rule.nodes, index)] = True
+        if source in rule.nodes:
+            effects.is_safe &= allowed
+            return
+        misplaced = sum(
+            number for node, number in self._counts.items() if node not in rule.nodes
+        )
+        effects.repair(count, allowed, all_=misplaced == count)
+
+
+def _indices(nodes: Iterable[NodeId], index: Mapping[NodeId, int]) -> Indices:
+    """Return the indices of those of *nodes* that have metrics."""
+    return np.array([index[node] for node in nodes if node in index], np.intp)
+
+
+class SingleRepairs:
+    """Single moves that repair violated strict rules.
+
+    Args:
+        cluster: The cluster before the moves.
+        groups: Its move groups.
+        moved: Source and target of guests that have moved, and may not move again.
+    """
+
+    def __init__(
+        self,
+        cluster: EncodedCluster,
+        groups: MovableGroups,
+        moved: Mapping[GuestId, tuple[NodeId, NodeId]],
+    ) -> None:
+        snapshot = cluster.snapshot
+        strict = [each for each in violations(snapshot) if each.strict]
+        violated = {guest for each in strict for guest in each.guests}
+        nodes = frozenset(cluster.node_ids)
+        units = []
+        for unit in movable_units(snapshot, groups, nodes):
+            names = {guest.id for guest in unit}
+            if names.isdisjoint(moved) and not names.isdisjoint(violated):
+                units.append(EncodedGroup(unit, unit[0].node))
+        self._cluster = cluster.with_groups(units)
+        self._index = self._cluster.arrays.index
+        self._rules_of = self._read_rules(moved)
+        arrays = self._cluster.arrays
+        available, usable = arrays.available, arrays.usable
+        self._is_known = np.asarray(np.isfinite(available).all(axis=1))
+        self._free = np.floor(np.where(np.isfinite(available), available, 0.0))
+        self._usable = np.floor(np.where(np.isfinite(usable), usable, 0.0))
+        self._load = self._cluster.load.copy()
+
+    def _read_rules(
+        self, moved: Mapping[GuestId, tuple[NodeId, NodeId]]
+    ) -> list[list[tuple[_RuleState, int]]]:
+        """Return the rules of each unit, each with the number of guests of the unit."""
+        snapshot, unit_of = self._cluster.snapshot, self._cluster.group_of
+        found: list[list[tuple[_RuleState, int]]] = [[] for _ in self._cluster.groups]
+        for rule in (*snapshot.rules, *drain_rules(snapshot)):
+            if not (isinstance(rule, StrictRule) and rule.strict):
+                continue
+            counts = Counter(unit_of[name] for name in rule.guests if name in unit_of)
+            if not counts:
+                continue
+            guests = [snapshot.guests[n] for n in rule.guests if n in snapshot.guests]
+            active = [guest for guest in guests if guest.is_active]
+            nodes = [node for guest in active for node in guest.occupied_nodes]
+            moves = {moved[name] for name in rule.guests if name in moved}
+            state = _RuleState(rule, nodes, moves)
+            for unit, count in counts.items():
+                found[unit].append((state, count))
+        return found
+
+    def moves(self, gib: float, migrations: float) -> Iterator[RepairMove]:
+        """Yield moves, each of which is safe after those before it.
+
+        Args:
+            gib: Most memory to transfer, in GiB.
+            migrations: Most migrations.
+        """
+        groups = self._cluster.groups
+        left = set(range(len(groups)))
+        has_moved = True
+        while has_moved:
+            has_moved = False
+            gains = [gain for unit in left if (gain := self._best(unit)) is not None]
+            for former in sorted(gains):
+                guests = groups[former.unit].guests
+                if former.transfer > gib or len(guests) > migrations:
+                    continue
+                gain = self._best(former.unit)
+                if gain is None:
+                    continue
+                self._move(gain)
+                left.remove(gain.unit)
+                gib -= gain.transfer
+                migrations -= len(guests)
+                has_moved = True
+                yield RepairMove(guests, self._cluster.node_ids[gain.target])
+
+    def _best(self, unit: int) -> _Gain | None:
+        """Return the best move of *unit* that repairs something; None without one."""
+        cluster = self._cluster
+        arrays, guests = cluster.arrays, cluster.groups[unit].guests
+        has_memory = (self._free >= arrays.required[unit]).all(axis=1)
+        effects = _Effects(arrays.classes.suited(guests) & self._is_known & has_memory)
+        effects.is_safe[cluster.origin[unit]] = False
+        for state, count in self._rules_of[unit]:
+            state.add_effects(count, guests[0].node, effects, self._index)
+        demand = cluster.movable.demand[unit]
+        full = self._load + demand > cluster.capacity * (1 + FEASIBILITY_SLACK)
+        full[:, CPU] = False
+        targets = np.flatnonzero(
+            effects.is_safe & (effects.violations > 0) & ~full.any(axis=1)
+        )
+        if not len(targets):
+            return None
+        repaired = effects.violations[targets]
+        cost = self._added_imbalance(demand)[targets]
+        best = np.lexsort((cost, -repaired, -effects.rules[targets]))[0]
+        return _Gain(
+            -float(effects.rules[targets[best]]),
+            -float(repaired[best]),
+            float(cluster.movable.transfer[unit]),
+            float(cost[best]),
+            unit,
+            int(targets[best]),
+        )
+
+    def _added_imbalance(self, demand: Floats) -> Floats:
+        """Return how much *demand* adds to the imbalance of each node; shape (N,)."""
+        capacity, balanced = self._cluster.capacity, self._cluster.balanced_load
+        before = np.square(self._load / capacity - balanced)
+        after = np.square((self._load + demand) / capacity - balanced)
+        added: Floats = (after - before).sum(axis=1)
+        return added
+
+    def _move(self, gain: _Gain) -> None:
+        cluster, unit, target = self._cluster, gain.unit, gain.target
+        source = int(cluster.origin[unit])
+        required, demand = cluster.arrays.required[unit], cluster.movable.demand[unit]
+        freed = self._free[source] + required
+        self._free[source] = np.minimum(freed, self._usable[source])
+        self._free[target] -= required
+        self._load[source] -= demand
+        self._load[target] += demand
+        for state, count in self._rules_of[unit]:
+            state.move(count, cluster.node_ids[source], cluster.node_ids[target])
