@@ -112,6 +112,28 @@ def test_ended_sessions_are_deleted(stores: Stores) -> None:
     assert access.session("2" * 64) is not None
 
 
+def test_expired_single_use_tokens_without_a_session_are_deleted(
+    stores: Stores,
+) -> None:
+    access, operators = stores
+    soon, later = NOON + timedelta(hours=1), NOON + timedelta(hours=2)
+    program = replace(TOKEN, id="program2", expires_at=soon)
+    link = replace(program, id="ended222", single_use=True)
+    used = replace(link, id="used2222")
+    valid = replace(link, id="valid222", expires_at=NOON + timedelta(days=1))
+    for each in (TOKEN, program, link, used, valid):
+        assert access.add_token(each, CREATED)
+    first = replace(SESSION, sha256="2" * 64, token=used.id)
+    assert access.start_session(first)
+
+    assert access.start_session(replace(SESSION, created_at=later))
+
+    names = {each.id for each in access.tokens()}
+    assert names == {TOKEN.id, program.id, used.id, valid.id}
+    assert access.session(first.sha256) == first
+    assert len(operators.actions()) == 5
+
+
 def test_last_use_is_recorded(stores: Stores) -> None:
     access, _ = stores
     access.add_token(TOKEN, CREATED)

@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, Problem, put, remove, session } from "./api/client";
+import { isSignInPage, signIn } from "./api/oidc";
 import type { Session } from "./api/types";
 import { Badge, Empty, StateBadge } from "./components/parts";
 import { dateTime, duration } from "./format";
@@ -66,8 +67,14 @@ async function loadSession(): Promise<void> {
 
 /** Ask for the session and for the state at once: most often there is a session. */
 async function start(): Promise<void> {
-  if (!LOGIN.test(window.location.hash)) void connect();
-  await loadSession();
+  if (isSignInPage()) {
+    const signedIn = await signIn();
+    if (signedIn === undefined) return;
+    session.value = signedIn;
+  } else {
+    if (!LOGIN.test(window.location.hash)) void connect();
+    await loadSession();
+  }
   session.subscribe((signedIn) => {
     if (signedIn && !isConnecting()) void connect();
     if (signedIn === null) disconnect();

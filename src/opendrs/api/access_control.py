@@ -11,12 +11,13 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from opendrs.api.principal import Principal
 from opendrs.controller.operator_commands import Actor
-from opendrs.ports import AccessStore, AccessToken, Clock, Role, Session
+from opendrs.ports import AccessStore, AccessToken, ActionOrigin, Clock, Role, Session
 
 LOGIN_TIME = 600.0  # seconds in which a link to sign in can be used
 USE_INTERVAL = timedelta(minutes=1)  # between two records of the last use of a token
@@ -54,6 +55,8 @@ def create_token(  # noqa: PLR0913 - what a token consists of
     role: Role,
     seconds: float,
     single_use: bool = False,
+    command: str = "access create",
+    details: Mapping[str, object] | None = None,
 ) -> NewToken:
     """Create a token.
 
@@ -65,6 +68,8 @@ def create_token(  # noqa: PLR0913 - what a token consists of
         role: Its role.
         seconds: Its lifetime.
         single_use: It only starts one browser session.
+        command: Name of the command in the audit.
+        details: Further arguments of the command in the audit.
 
     Raises:
         StoreError: The store cannot be written.
@@ -88,8 +93,9 @@ def create_token(  # noqa: PLR0913 - what a token consists of
             "name": name,
             "role": role.value,
             "expires_at": record.expires_at.isoformat(),
+            **(details or {}),
         }
-        action = actor.action(clock, "access create", arguments)
+        action = actor.action(clock, command, arguments)
         if store.add_token(record, action):
             return NewToken(record, secret)
 
@@ -182,23 +188,47 @@ class AccessControl:
             StoreError: The store cannot be read or written.
         """
         token = self._valid_token(text)
-        if token is None:
-            return None
-        now = self._clock.now()
-        ends = now + self._session_time
-        cookie = _random(_ALPHABET, _SECRET_LENGTH)
-        session = Session(
-            sha256=sha256_of(cookie),
-            token=token.id,
-            created_at=now,
-            expires_at=ends if token.single_use else min(ends, token.expires_at),
+        return None if token is None else self._start_session(token, address)
+
+    def sign_in_user(
+        self,
+        user: str,
+        role: Role,
+        address: str,
+        *,
+        command: str,
+        details: Mapping[str, object],
+    ) -> tuple[str, Principal] | None:
+        """Start a session of a user who was authenticated elsewhere.
+
+        The session belongs to a token of its own that no program can use. It ends with
+        the session, is listed, and can be revoked, as any other.
+
+        Args:
+            user: Name for the audit.
+            role: Role of the session.
+            address: Network address of the client.
+            command: Name of the command in the audit.
+            details: Further arguments of the command in the audit.
+
+        Returns:
+            The cookie, and the client; None if it was revoked at the same time.
+
+        Raises:
+            StoreError: The store cannot be written.
+        """
+        created = create_token(
+            self._store,
+            self._clock,
+            Actor(user=user, origin=ActionOrigin.API, address=address),
+            name=user,
+            role=role,
+            seconds=self._session_time.total_seconds(),
+            single_use=True,
+            command=command,
+            details=details,
         )
-        if not self._store.start_session(session):
-            return None
-        principal = _principal(token, address)
-        return cookie, replace(
-            principal, session=session.sha256, expires_at=session.expires_at
-        )
+        return self._start_session(created.record, address)
 
     def sign_out(self, principal: Principal) -> None:
         """End the session of *principal*, if it has one.
@@ -221,6 +251,26 @@ class AccessControl:
             return False
         token = self._store.token(principal.token)
         return token is not None and token.revoked_at is None
+
+    def _start_session(
+        self, token: AccessToken, address: str
+    ) -> tuple[str, Principal] | None:
+        """Start a session with the valid *token*; None if it was used before."""
+        now = self._clock.now()
+        ends = now + self._session_time
+        cookie = _random(_ALPHABET, _SECRET_LENGTH)
+        session = Session(
+            sha256=sha256_of(cookie),
+            token=token.id,
+            created_at=now,
+            expires_at=ends if token.single_use else min(ends, token.expires_at),
+        )
+        if not self._store.start_session(session):
+            return None
+        principal = _principal(token, address)
+        return cookie, replace(
+            principal, session=session.sha256, expires_at=session.expires_at
+        )
 
     def _valid_token(self, text: str) -> AccessToken | None:
         found = _TOKEN.fullmatch(text)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from opendrs.api.access_control import AccessControl
 from opendrs.api.jobs import JobQueue
+from opendrs.api.oidc_sign_in import OidcSignIn
 from opendrs.api.recorded_clusters import RecordedClusters
 from opendrs.api.state_feed import StateFeed
 from opendrs.config.settings import Settings
@@ -60,6 +61,7 @@ class ApiContext:
         states: The state of the platform, and the messages about its changes.
         access: Tokens and sessions.
         clusters: Clusters of recorded cycles.
+        oidc: Sign-in by OpenID Connect; None if it is not configured.
         jobs: Questions that take long; None if the server answers none.
     """
 
@@ -71,4 +73,5 @@ class ApiContext:
     states: StateFeed
     access: AccessControl
     clusters: RecordedClusters = field(default_factory=RecordedClusters)
+    oidc: OidcSignIn | None = None
     jobs: JobQueue | None = None

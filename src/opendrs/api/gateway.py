@@ -27,12 +27,14 @@ from opendrs.api.schema.common import ApiProblem
 from opendrs.errors import StoreError
 
 PREFIX = "/api/"
-PUBLIC_PATHS = ("/api/v1/health", "/api/v1/openapi.json")
-SIGN_IN_PATH = "/api/v1/session"
+PUBLIC_PATHS = ("/api/v1/health", "/api/v1/openapi.json", "/api/v1/sign-in")
+OIDC_PATH = "/api/v1/sign-in/oidc"  # begins a sign-in by OpenID Connect
+SIGN_IN_PATHS = ("/api/v1/session", "/api/v1/session/oidc", OIDC_PATH)
 MAX_BODY = 2**20  # bytes
 MAX_SIGN_IN_BODY = 4_096  # bytes; of a client that is not known yet
 BODY_TIMEOUT = 10.0  # seconds to receive a body
 FAILURE_COST = 20.0  # requests that a failed authentication counts as
+SIGN_IN_COST = 20.0  # requests that a begun sign-in counts as: it is kept
 SEND_TIMEOUT = 60.0  # seconds in which a client must read a part of a response
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _SAME_ORIGIN = ("same-origin", "none")
@@ -78,13 +80,14 @@ class Gateway:
         self, connection: HTTPConnection, scope: Scope, receive: Receive, send: Send
     ) -> None:
         address = _address(connection)
-        _require_rate(self._by_address, network_of(address))
         path = connection.url.path
+        cost = SIGN_IN_COST if path == OIDC_PATH else 1.0
+        _require_rate(self._by_address, network_of(address), cost)
         if not path.startswith(PREFIX):
             await self.dashboard(scope, receive, send)
             return
         limit = MAX_BODY
-        if path == SIGN_IN_PATH and scope["method"] == "PUT":
+        if path in SIGN_IN_PATHS and scope["method"] == "PUT":
             _require_same_origin(connection)
             limit = MAX_SIGN_IN_BODY
         elif path not in PUBLIC_PATHS:
@@ -143,8 +146,8 @@ def _address(connection: HTTPConnection) -> str:
     return connection.client.host if connection.client else ""
 
 
-def _require_rate(limiter: RateLimiter, client: str) -> None:
-    seconds = limiter.wait_time(client)
+def _require_rate(limiter: RateLimiter, client: str, cost: float = 1.0) -> None:
+    seconds = limiter.wait_time(client, cost)
     if seconds > 0:
         raise ProblemError(
             ApiProblem.RATE_LIMITED,

@@ -39,6 +39,7 @@ from opendrs.api.routes import (
     jobs,
     operator,
     plans,
+    sign_in,
     state,
 )
 from opendrs.api.schema.access import HealthDocument
@@ -51,8 +52,9 @@ PREFIX = "/api/v1"
 DESCRIPTION = """
 State of a platform and its controller, plans, and the commands of operators.
 
-Every operation except `/health` and this document requires a token
-(`Authorization: Bearer odrs_...`) or a browser session (`PUT /session`). Roles: a
+Every operation except `/health`, this document and those that sign in requires a token
+(`Authorization: Bearer odrs_...`) or a browser session (`PUT /session`, or
+`PUT /session/oidc`). Roles: a
 viewer reads; an operator also approves plans, sets the mode, pauses, drains and closes
 circuit breakers; an admin also reads the audit and manages tokens. A browser session
 changes something only from a page of the same origin.
@@ -105,7 +107,10 @@ def create_web_app(context: ApiContext) -> FastAPI:
 
 
 def _routers(context: ApiContext) -> Sequence[APIRouter]:
-    subjects = (state, plans, operator, cluster, explanations, history, jobs, access)
+    subjects = (
+        *(state, plans, operator, cluster, explanations, history, jobs),
+        *(access, sign_in),
+    )
     return [subject.routes(context) for subject in subjects]
 
 

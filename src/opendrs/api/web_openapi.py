@@ -26,10 +26,18 @@ _SECURITY = {
         "type": "apiKey",
         "in": "cookie",
         "name": "opendrs",
-        "description": "Of PUT /session; `__Host-opendrs` over TLS.",
+        "description": "Of a sign-in; `__Host-opendrs` over TLS.",
     },
 }
-_PUBLIC = ("/api/v1/health",)
+_PUBLIC = frozenset(
+    {
+        ("get", "/api/v1/health"),
+        ("get", "/api/v1/sign-in"),
+        ("put", "/api/v1/session"),
+        ("put", "/api/v1/session/oidc"),
+        ("put", "/api/v1/sign-in/oidc"),
+    }
+)
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
@@ -60,8 +68,8 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
 
 def _describe_operations(document: dict[str, Any]) -> None:
     for path, operations in document["paths"].items():
-        for operation in operations.values():
-            is_public = path in _PUBLIC or operation["summary"] == "Sign in"
+        for method, operation in operations.items():
+            is_public = (method, path) in _PUBLIC
             operation["security"] = (
                 [] if is_public else [{"token": []}, {"session": []}]
             )

@@ -16,6 +16,7 @@ from opendrs.cli.platforms import kind_of, power_settings
 from opendrs.config import KeyPath, display_path, path_text
 from opendrs.config.platform_kinds import PlatformConnection
 from opendrs.config.settings import Settings
+from opendrs.config.web_settings import WebSettings
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.power import PowerCommandSettings, PowerDriverSettings
 
@@ -143,10 +144,7 @@ def _protected_files(
         yield ("api", "key"), api.key, FileProtection.SECRET
         yield ("api", "tokens"), api.tokens, FileProtection.SECRET
         yield ("api", "certificate"), api.certificate, FileProtection.TRUSTED
-    web = settings.web
-    if web.key is not None and web.certificate is not None:
-        yield ("web", "key"), web.key, FileProtection.SECRET
-        yield ("web", "certificate"), web.certificate, FileProtection.TRUSTED
+    yield from _web_files(settings.web)
     if (agent := settings.agent) is not None:
         yield ("agent", "token_file"), agent.token_file, FileProtection.SECRET
         if agent.ca is not None:
@@ -159,6 +157,18 @@ def _protected_files(
             elif isinstance(value, Path) and _TRUSTED_FILE.fullmatch(name):
                 yield (*at, name), value, FileProtection.TRUSTED
     yield from _store_files(settings)
+
+
+def _web_files(web: WebSettings) -> Iterator[tuple[KeyPath, Path, FileProtection]]:
+    if web.key is not None and web.certificate is not None:
+        yield ("web", "key"), web.key, FileProtection.SECRET
+        yield ("web", "certificate"), web.certificate, FileProtection.TRUSTED
+    if (oidc := web.oidc) is not None:
+        at: KeyPath = ("web", "oidc")
+        if (secret := oidc.client_secret_file) is not None:
+            yield (*at, "client_secret_file"), secret, FileProtection.SECRET
+        if oidc.ca is not None:
+            yield (*at, "ca"), oidc.ca, FileProtection.TRUSTED
 
 
 def _notification_files(

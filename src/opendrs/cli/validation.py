@@ -22,6 +22,7 @@ from opendrs.config import (
     error_diagnostics,
     snapshot_and_diagnostics,
 )
+from opendrs.config.oidc_settings import require_joserfc
 from opendrs.config.platform_kinds import PlatformConnection
 from opendrs.config.plausibility import (
     check_bandwidth,
@@ -254,8 +255,12 @@ def _node_diagnostics(
 
 
 def _library_diagnostics(document: object) -> Iterator[Diagnostic]:
-    """Yield an error for each kind of platform whose library is missing."""
-    platforms = document.get("platform") if isinstance(document, Mapping) else None
+    """Yield an error for each part of the configuration whose library is missing."""
+    tables = document if isinstance(document, Mapping) else {}
+    web = tables.get("web")
+    if isinstance(web, Mapping) and "oidc" in web:
+        yield from _missing_library(("web", "oidc"), require_joserfc)
+    platforms = tables.get("platform")
     if not isinstance(platforms, Mapping):
         return
     first_of_kind: dict[str, str] = {}
@@ -264,12 +269,18 @@ def _library_diagnostics(document: object) -> Iterator[Diagnostic]:
         if isinstance(kind, str) and kind in PLATFORMS.kinds:
             first_of_kind.setdefault(kind, name)
     for kind, name in first_of_kind.items():
-        try:
-            PLATFORMS.kinds[kind]().require_library()
-        except ConfigurationError as error:
-            message = "; ".join(error.messages)
-            code = DiagnosticCode.UNUSABLE_LIBRARY
-            yield Diagnostic(("platform", name, "kind"), message, code=code)
+        require = PLATFORMS.kinds[kind]().require_library
+        yield from _missing_library(("platform", name, "kind"), require)
+
+
+def _missing_library(
+    path: KeyPath, require: Callable[[], object]
+) -> Iterator[Diagnostic]:
+    try:
+        require()
+    except ConfigurationError as error:
+        message = "; ".join(error.messages)
+        yield Diagnostic(path, message, code=DiagnosticCode.UNUSABLE_LIBRARY)
 
 
 def _referenced_nodes(settings: Settings) -> Iterator[tuple[KeyPath, Iterable[str]]]:

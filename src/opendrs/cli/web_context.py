@@ -10,6 +10,7 @@ from typing import Any
 from opendrs.api.access_control import LOGIN_TIME, AccessControl, create_token
 from opendrs.api.context import ApiContext, ApiStores
 from opendrs.api.jobs import JobQueue
+from opendrs.api.oidc_sign_in import OidcSignIn
 from opendrs.api.state_feed import StateFeed
 from opendrs.api.state_reader import StateReader
 from opendrs.config.settings import Settings
@@ -53,7 +54,12 @@ def create_context(
         config_path: Its file; None without one.
         clock: The time.
         stores: The store of the platform.
+
+    Raises:
+        ConfigurationError: The library, the client secret or the certificates of
+            `[web.oidc]` cannot be used.
     """
+    oidc = settings.web.oidc
     reader = StateReader(
         platform,
         settings,
@@ -71,6 +77,7 @@ def create_context(
         stores=stores,
         states=StateFeed(reader, clock),
         access=AccessControl(stores.access, clock, settings.web.session_time),
+        oidc=None if oidc is None else OidcSignIn(oidc, clock),
         jobs=JobQueue(JobAnswers(platform, config_path), clock),
     )
 

@@ -17,10 +17,10 @@ def source_names(setting: str) -> tuple[str, ...]:
 def given_sources(settings: object, setting: str) -> list[str]:
     """Return the names of the settings that are set and locate the secret *setting*.
 
-    The setting of its own name contains the secret itself.
+    The setting of its own name, if there is one, contains the secret itself.
     """
     names = (*source_names(setting), setting)
-    return [name for name in names if getattr(settings, name) is not None]
+    return [name for name in names if getattr(settings, name, None) is not None]
 
 
 def source_problems(settings: object, setting: str) -> Iterator[str]:

@@ -22,6 +22,7 @@ from opendrs.config.notification_settings import (
     NOTIFICATION_KINDS,
     NotificationSettings,
 )
+from opendrs.config.oidc_settings import OidcSettings
 from opendrs.config.parsing import (
     display_path,
     duplicate_key_diagnostics,
@@ -155,14 +156,14 @@ class _SettingsReader:
             protection=self._bind(Protection, ("protection",), tables)
             or DEFAULT_PROTECTION,
             rules=rules,
-            store=self._store(tables),
-            agent=self._agent(tables),
+            store=self._bind_given(StoreSettings, ("store",), tables),
+            agent=self._bind_given(AgentSettings, ("agent",), tables),
             controller=self._controller(tables, limits),
             schedule=tuple(self._schedule(tables, limits, policies)),
             api=self._api(tables, name),
-            metrics=self._metrics(tables),
+            metrics=self._bind_given(MetricsSettings, ("metrics",), tables),
             notifications=tuple(self._notifications(tables.get("notifications", []))),
-            web=self._bind(WebSettings, ("web",), tables) or WebSettings(),
+            web=self._web(tables),
         )
 
     def _diagnose(self, at: KeyPath, message: str, code: DiagnosticCode) -> None:
@@ -193,20 +194,18 @@ class _SettingsReader:
         }
         return replace(settings, **paths)  # type: ignore[type-var]
 
-    def _store(self, tables: Mapping[str, object]) -> StoreSettings | None:
-        if "store" not in tables:
-            return None
-        return self._bind(StoreSettings, ("store",), tables)
+    def _bind_given(
+        self, target_type: type[T], at: tuple[str, ...], tables: Mapping[str, object]
+    ) -> T | None:
+        """Return the settings of the table *at*; None if it is not configured."""
+        return self._bind(target_type, at, tables) if at[-1] in tables else None
 
-    def _agent(self, tables: Mapping[str, object]) -> AgentSettings | None:
-        if "agent" not in tables:
-            return None
-        return self._bind(AgentSettings, ("agent",), tables)
-
-    def _metrics(self, tables: Mapping[str, object]) -> MetricsSettings | None:
-        if "metrics" not in tables:
-            return None
-        return self._bind(MetricsSettings, ("metrics",), tables)
+    def _web(self, tables: Mapping[str, object]) -> WebSettings:
+        table = dict(self._table(("web",), tables.get("web", {})))
+        oidc = self._bind_given(OidcSettings, ("web", "oidc"), table)
+        table.pop("oidc", None)
+        web = self._bind(WebSettings, ("web",), {"web": table}) or WebSettings()
+        return replace(web, oidc=oidc)
 
     def _notifications(self, value: object) -> Iterator[NotificationSettings]:
         if not isinstance(value, list):

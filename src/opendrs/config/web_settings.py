@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from opendrs.config.monitoring_settings import is_listen_address, split_listen_address
+from opendrs.config.oidc_settings import OidcSettings
 from opendrs.errors import DiagnosticCode, InvalidSettingError
 from opendrs.model import Seconds
 
@@ -25,6 +26,7 @@ class WebSettings:
         key: File with the private key.
         session_time: Seconds until a browser has to sign in again.
         start: `opendrs run` starts `opendrs serve`.
+        oidc: Settings of the sign-in by OpenID Connect; None if not configured.
 
     Raises:
         InvalidSettingError: A value is invalid; with all problems.
@@ -35,6 +37,7 @@ class WebSettings:
     key: Path | None = None
     session_time: Seconds = 12 * 3_600.0
     start: bool = True
+    oidc: OidcSettings | None = None
 
     def __post_init__(self) -> None:
         problems, codes = [], []

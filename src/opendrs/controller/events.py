@@ -93,6 +93,8 @@ class LogEventCode(StrEnum):
     """The server of the API ended with an error."""
     WEB_LISTENING = "web-listening"
     """The HTTP API and the dashboard accept connections."""
+    SIGN_IN_FAILED = "sign-in-failed"
+    """A sign-in by OpenID Connect failed: the issuer, its response, or no role."""
     WEB_STORE_FAILED = "web-store-failed"
     """A request could not be answered because the store failed."""
     JOB_FAILED = "job-failed"

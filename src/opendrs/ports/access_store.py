@@ -110,6 +110,8 @@ class AccessStore(Protocol):
     def start_session(self, session: Session) -> bool:
         """Add *session*; delete those that have ended.
 
+        Single-use tokens that have expired and have no session are deleted too.
+
         Returns:
             False if its token can be used once, and was used before.
         """

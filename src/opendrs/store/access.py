@@ -67,7 +67,11 @@ class DatabaseAccessStore:
             connection.execute(update(API_TOKENS).where(this).values(last_used_at=at))
 
     def start_session(self, session: Session) -> bool:
-        """Add *session*; return False if its token was used and cannot be again."""
+        """Add *session*; return False if its token was used and cannot be again.
+
+        Sessions that have ended are deleted, with single-use tokens that have expired
+        and have no session any more: the audit has them.
+        """
         unused = API_TOKENS.c.last_used_at.is_(None)
         usable = (
             API_TOKENS.c.id == session.token,
@@ -76,10 +80,17 @@ class DatabaseAccessStore:
         )
         used = update(API_TOKENS).where(*usable).values(last_used_at=session.created_at)
         ended = SESSIONS.c.expires_at <= session.created_at
+        unusable = (
+            API_TOKENS.c.single_use,
+            API_TOKENS.c.expires_at <= session.created_at,
+            API_TOKENS.c.id != session.token,
+            API_TOKENS.c.id.not_in(select(SESSIONS.c.token)),
+        )
         with self._store.transaction() as connection:
             if connection.execute(used).rowcount != 1:
                 return False
             connection.execute(delete(SESSIONS).where(ended))
+            connection.execute(delete(API_TOKENS).where(*unusable))
             row = {
                 "sha256": session.sha256,
                 "token": session.token,

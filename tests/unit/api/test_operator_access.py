@@ -20,7 +20,13 @@ from support.operator_api import OperatorApi
 ROOT = Path(__file__).parents[3]
 REASON = {"because": "a test"}
 Operation = tuple[str, str]
-PUBLIC = {("GET", "/api/v1/health"), ("PUT", "/api/v1/session")}
+PUBLIC = {
+    ("GET", "/api/v1/health"),
+    ("GET", "/api/v1/sign-in"),
+    ("PUT", "/api/v1/session"),
+    ("PUT", "/api/v1/session/oidc"),
+    ("PUT", "/api/v1/sign-in/oidc"),
+}
 ADMIN_READS = {("GET", "/api/v1/audit"), ("GET", "/api/v1/tokens")}
 READS: Mapping[Operation, Role] = {
     ("GET", f"/api/v1/{path}"): Role.VIEWER

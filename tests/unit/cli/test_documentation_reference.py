@@ -11,6 +11,7 @@ from opendrs.config import api_schema
 from opendrs.config.controller_settings import ControllerSettings
 from opendrs.config.monitoring_settings import MetricsSettings
 from opendrs.config.notification_settings import EmailSettings, WebhookSettings
+from opendrs.config.oidc_settings import OidcSettings
 from opendrs.config.schedule_settings import ScheduleSettings
 from opendrs.config.settings import AgentSettings, ApiSettings
 from opendrs.config.snapshot_schema import FIELDS
@@ -89,6 +90,12 @@ def test_every_setting_is_in_the_reference_with_its_default(
             assert f"| `{field.name}` | {default_text(default)} |" in reference_section(
                 title
             )
+
+
+def test_every_setting_of_openid_connect_is_in_the_reference() -> None:
+    section = reference_section("`[web.oidc]`")
+    for field in fields(OidcSettings):
+        assert f"`{field.name}`" in section
 
 
 def test_every_setting_of_a_schedule_is_in_the_reference_with_its_default() -> None:

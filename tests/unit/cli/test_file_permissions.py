@@ -53,6 +53,18 @@ CONTROLLER: dict[str, Any] = {
     "platform": {"lab": {"kind": "libvirt", "nodes": {"a": "qemu+tls://a/system"}}},
 }
 WEB = {"web": {"certificate": "cert.pem", "key": "web.pem"}}
+OIDC = {
+    "web": {
+        "oidc": {
+            "issuer": "https://login.example.com",
+            "client_id": "opendrs",
+            "client_secret_file": "secret",
+            "address": "https://drs.example.com",
+            "viewer": ["staff"],
+            "ca": "ca.pem",
+        }
+    }
+}
 REDFISH = {
     "driver": "redfish",
     "url": "https://bmc-a",
@@ -95,6 +107,7 @@ def test_files_that_are_absent_are_not_exposed(place: Path) -> None:
     [
         ("key.pem", "api.key", CONTROLLER),
         ("web.pem", "web.key", WEB),
+        ("secret", "web.oidc.client_secret_file", OIDC),
         ("tokens.toml", "api.tokens", CONTROLLER),
         ("token", "agent.token_file", AGENT),
         ("bmc", "platform.lab.power.nodes.a.password_file", with_power(REDFISH)),

@@ -620,6 +620,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/session/oidc": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Sign in by OpenID Connect
+         * @description Start a browser session with the response of the issuer.
+         */
+        put: operations["complete_sign_in_api_v1_session_oidc_put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/settings": {
         parameters: {
             query?: never;
@@ -635,6 +655,46 @@ export interface paths {
          */
         get: operations["list_settings_api_v1_settings_get"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sign-in": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the ways to sign in
+         * @description Get the ways to sign in besides a token; requires no token.
+         */
+        get: operations["get_sign_in_api_v1_sign_in_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sign-in/oidc": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Begin to sign in by OpenID Connect
+         * @description Begin a sign-in; the browser then goes to the location at the issuer.
+         */
+        put: operations["begin_sign_in_api_v1_sign_in_oidc_put"];
         post?: never;
         delete?: never;
         options?: never;
@@ -723,7 +783,7 @@ export interface components {
          * @description Code of a problem of the HTTP API. The values are stable.
          * @enum {string}
          */
-        ApiProblem: "body-incomplete" | "body-invalid" | "body-too-large" | "body-timeout" | "clock-ahead" | "cross-site" | "encoding-not-supported" | "forbidden" | "id-conflict" | "internal-error" | "method-not-allowed" | "node-busy" | "not-found" | "out-of-range" | "plan-changed" | "precondition-required" | "rate-limited" | "request-malformed" | "request-stale" | "samples-too-old" | "server-busy" | "state-conflict" | "store-unavailable" | "token-in-name" | "token-mismatch" | "too-many-clients" | "unauthorized";
+        ApiProblem: "body-incomplete" | "body-invalid" | "body-too-large" | "body-timeout" | "clock-ahead" | "cross-site" | "encoding-not-supported" | "forbidden" | "id-conflict" | "internal-error" | "issuer-unavailable" | "method-not-allowed" | "node-busy" | "no-role" | "not-found" | "out-of-range" | "plan-changed" | "precondition-required" | "rate-limited" | "request-malformed" | "request-stale" | "samples-too-old" | "server-busy" | "sign-in-rejected" | "state-conflict" | "store-unavailable" | "token-in-name" | "token-mismatch" | "too-many-clients" | "unauthorized";
         /**
          * ApprovalDocument
          * @description Approval of a plan.
@@ -1682,6 +1742,43 @@ export interface components {
             sentence: string;
         };
         /**
+         * OidcDocument
+         * @description Sign-in by OpenID Connect.
+         */
+        OidcDocument: {
+            /**
+             * Location
+             * @description Page of the dashboard that begins a sign-in.
+             */
+            location: string;
+            /**
+             * Name
+             * @description Name of the issuer.
+             */
+            name: string;
+        };
+        /**
+         * OidcLocation
+         * @description Begin of a sign-in by OpenID Connect.
+         */
+        OidcLocation: {
+            /**
+             * Location
+             * @description Address at the issuer to which the browser goes.
+             */
+            location: string;
+        };
+        /**
+         * OidcRequest
+         * @description Response of the issuer, which the browser brings back.
+         */
+        OidcRequest: {
+            /** Code */
+            code: string;
+            /** State */
+            state: string;
+        };
+        /**
          * Outcome
          * @description Outcome of a step.
          * @enum {string}
@@ -2242,6 +2339,14 @@ export interface components {
             file: string | null;
             /** Settings */
             settings: components["schemas"]["SettingDocument"][];
+        };
+        /**
+         * SignInDocument
+         * @description Ways to sign in besides a token.
+         */
+        SignInDocument: {
+            /** @description Null if it is not configured. */
+            oidc: components["schemas"]["OidcDocument"] | null;
         };
         /**
          * SleepingNode
@@ -5305,6 +5410,84 @@ export interface operations {
             };
         };
     };
+    complete_sign_in_api_v1_session_oidc_put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OidcRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionDocument"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     list_settings_api_v1_settings_get: {
         parameters: {
             query?: never;
@@ -5334,6 +5517,145 @@ export interface operations {
             };
             /** @description Forbidden */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_sign_in_api_v1_sign_in_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInDocument"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    begin_sign_in_api_v1_sign_in_oidc_put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OidcLocation"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

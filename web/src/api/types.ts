@@ -9,7 +9,9 @@ export type Mode = Schemas["Mode"];
 export type Severity = Schemas["ExceptionSeverity"];
 export type PlanState = Schemas["PlanState"];
 
+export type OidcLocation = Schemas["OidcLocation"];
 export type Session = Schemas["SessionDocument"];
+export type SignIn = Schemas["SignInDocument"];
 export type Controller = Schemas["ControllerDocument"];
 export type Exception = Schemas["ExceptionDocument"];
 export type NodeDocument = Schemas["NodeColumns"];

@@ -71,14 +71,14 @@ def _add_session_routes(router: APIRouter, context: ApiContext) -> None:
                 ApiProblem.UNAUTHORIZED, "the token is unknown, expired, or was used"
             )
         cookie, principal = found
-        response = JSONResponse(_session_document(principal))
+        response = JSONResponse(session_document(principal))
         set_cookie(response, http, cookie)
         return response
 
     @router.get("/session", response_model=SessionDocument, summary="Who is signed in")
     def get_session(principal: Principal = viewer) -> dict[str, object]:
         """Get name and role of the client."""
-        return _session_document(principal)
+        return session_document(principal)
 
     @router.delete("/session", status_code=204, summary="Sign out")
     def sign_out(http: Request, principal: Principal = viewer) -> Response:
@@ -141,7 +141,8 @@ def _add_revocation(router: APIRouter, context: ApiContext) -> None:
         return Response(status_code=204)
 
 
-def _session_document(principal: Principal) -> dict[str, object]:
+def session_document(principal: Principal) -> dict[str, object]:
+    """Return the session of *principal* as JSON."""
     return {
         "user": principal.user,
         "role": principal.role.value,

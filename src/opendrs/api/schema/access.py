@@ -10,6 +10,9 @@ from pydantic import Field, StrictFloat, StrictInt
 from opendrs.api.schema.common import PRINTABLE, Document, RequestDocument
 from opendrs.ports import Role
 
+MAX_USER = 100  # characters of the name of a token or a user
+MAX_STATE = 100  # characters of the state of a sign-in
+MAX_CODE = 3_000  # characters of an authorization code
 MAX_TOKEN_SECONDS = 10 * 366 * 86_400  # seconds of life of a token
 
 
@@ -35,6 +38,38 @@ class SessionDocument(Document):
     expires_at: datetime
 
 
+class OidcDocument(Document):
+    """Sign-in by OpenID Connect."""
+
+    name: Annotated[str, Field(description="Name of the issuer.")]
+    location: Annotated[
+        str, Field(description="Page of the dashboard that begins a sign-in.")
+    ]
+
+
+class SignInDocument(Document):
+    """Ways to sign in besides a token."""
+
+    oidc: Annotated[
+        OidcDocument | None, Field(description="Null if it is not configured.")
+    ]
+
+
+class OidcLocation(Document):
+    """Begin of a sign-in by OpenID Connect."""
+
+    location: Annotated[
+        str, Field(description="Address at the issuer to which the browser goes.")
+    ]
+
+
+class OidcRequest(RequestDocument):
+    """Response of the issuer, which the browser brings back."""
+
+    state: Annotated[str, Field(min_length=1, max_length=MAX_STATE)]
+    code: Annotated[str, Field(min_length=1, max_length=MAX_CODE, pattern=PRINTABLE)]
+
+
 class TokenDocument(Document):
     """A token, without its secret."""
 
@@ -58,7 +93,7 @@ class TokenList(Document):
 class TokenRequest(RequestDocument):
     """Creation of a token."""
 
-    name: Annotated[str, Field(min_length=1, max_length=100, pattern=PRINTABLE)]
+    name: Annotated[str, Field(min_length=1, max_length=MAX_USER, pattern=PRINTABLE)]
     role: Annotated[Role, Field(strict=False)] = Role.VIEWER
     seconds: Annotated[
         StrictFloat | StrictInt,
