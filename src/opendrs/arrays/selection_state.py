@@ -106,7 +106,7 @@ class SelectionState:
         """Move the group at *index* to the node at *node*; it does not move again."""
         self._after.migrate(migrations_of(self.members(index), self.nodes[node]))
         arrays = self.arrays
-        source, demand = arrays.node_of[index], arrays.demand[index]
+        source, demand = int(arrays.node_of[index]), arrays.demand[index]
         arrays.usage[source] = np.maximum(arrays.usage[source] - demand, 0.0)
         arrays.usage[node] += demand
         self._assignment.place(index, node)
@@ -115,7 +115,9 @@ class SelectionState:
         for other in self._allowed_nodes.related_groups(index):
             row = arrays.class_of[other]
             if row != NO_NODES:
-                arrays.allowed[row] = self._allowed_nodes.allowed_targets(other)
+                self._allowed_nodes.update_targets(
+                    other, arrays.allowed[row], (source, node)
+                )
 
     def better_infeasible_nodes(
         self, best: BestMove, metric: ImbalanceMetric
