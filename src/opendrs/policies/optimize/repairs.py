@@ -249,6 +249,7 @@ class RepairBlockers:
         self._targets = cluster.feasibility
         self._skipped = groups.skipped
         self._feasibility = _RepairFeasibility(cluster, groups)
+        self._is_infeasible_rule: dict[AntiAffinity, bool] = {}
 
     @property
     def small(self) -> SmallCluster | None:
@@ -265,10 +266,15 @@ class RepairBlockers:
 
     def _is_infeasible(self, violation: Violation) -> bool:
         """Return True if there are too few nodes for the guests of the rule."""
-        return isinstance(violation.rule, AntiAffinity) and (
-            find_infeasible_anti_affinity(violation.rule, self._snapshot, self._rules)
-            is not None
-        )
+        rule = violation.rule
+        if not isinstance(rule, AntiAffinity):
+            return False
+        if rule not in self._is_infeasible_rule:
+            self._is_infeasible_rule[rule] = (
+                find_infeasible_anti_affinity(rule, self._snapshot, self._rules)
+                is not None
+            )
+        return self._is_infeasible_rule[rule]
 
     def detail(self, violation: Violation) -> str:
         """Return what prevents the repair of *violation*, with its rule."""
