@@ -1,13 +1,12 @@
 """CPU time of `balance` by the size of a group of guests with anti-affinity.
 
-    python benchmarks/runners/anti_affinity.py
+    make bench-anti-affinity
     python benchmarks/runners/anti_affinity.py --sizes 75 150 300 600 --json
 
 Each cluster has as many nodes as guests, and one strict anti-affinity rule among all
-guests, a tenth of which share each of the first nodes. So nearly every move changes
-what is allowed for every other guest. A candidate is a guest with a node that is
-allowed for it. No rule is repaired first, and the migrations are limited only by the
-number of guests.
+guests. At first, ten guests share each of the first nodes, so that each move changes
+what is allowed for every other guest. A candidate is a pair of a guest and a node. No
+rule is repaired first.
 """
 
 from __future__ import annotations
@@ -107,7 +106,7 @@ def main() -> None:
     """Print one line for each size."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--moves", type=int, default=MOVES)
+    parser.add_argument("--moves", type=int, default=MOVES, help="limit")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     Balance().decide(clique(PER_NODE), None)  # imports are not measured
