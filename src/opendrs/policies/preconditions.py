@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from opendrs.arrays import SelectionState, SkippedGuest, describe_skipped
-from opendrs.metrics import LoadModel, missing_metrics, unmeasured_nodes
+from opendrs.metrics import LoadModel, has_known_load, missing_metrics, unmeasured_nodes
 from opendrs.model import (
     UNKNOWN_USAGE,
     GuestId,
@@ -37,6 +37,7 @@ def unmet_precondition(
         node.id
         for node in snapshot.nodes.values()
         if node.state in (NodeState.ONLINE, NodeState.MAINTENANCE)
+        and has_known_load(replace(node, state=NodeState.ONLINE), load_model)
     }.difference(unmeasured)
     if unmeasured and len(measured) < MIN_MEASURED:
         missing = missing_metrics(snapshot, load_model)

@@ -83,6 +83,18 @@ def test_with_one_measured_node_there_is_no_decision(policy: Policy[Any]) -> Non
 
 
 @pytest.mark.parametrize("policy", BALANCING, ids=lambda each: each.name)
+def test_an_unmeasured_node_in_maintenance_is_no_second_node(
+    policy: Policy[Any],
+) -> None:
+    closed = replace(PILED.nodes[B], state=NodeState.MAINTENANCE, usage=Usage())
+    snapshot = replace(PILED, nodes={**PILED.nodes, B: closed})
+
+    decision = policy.decide(snapshot, policy.initial_memory())
+
+    assert decision.reason is DecisionReason.METRICS_MISSING
+
+
+@pytest.mark.parametrize("policy", BALANCING, ids=lambda each: each.name)
 def test_a_guest_does_not_leave_its_group_on_an_unmeasured_node(
     policy: Policy[Any],
 ) -> None:
