@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest
 
-.PHONY: run test test-all test-slow test-labs test-clusters soak check lint types layers cover bench bench-backtest bench-cycle bench-ha bench-cloudsim bench-consolidation bench-dashboard bench-data-center bench-scaling bench-optimizer bench-placement bench-pve bench-requests bench-roadef bench-web lock schema codes metrics openapi pictures web libvirt clean
+.PHONY: run test test-all test-slow test-labs test-clusters soak check lint types layers cover bench bench-anti-affinity bench-backtest bench-cycle bench-ha bench-cloudsim bench-consolidation bench-dashboard bench-data-center bench-scaling bench-optimizer bench-placement bench-pve bench-requests bench-roadef bench-web lock schema codes metrics openapi pictures web libvirt clean
 
 run: $(VENV)/ready
 	$(BIN)/opendrs demo --serve
@@ -67,6 +67,10 @@ cover: $(VENV)/ready
 
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/runners/best_migration.py
+
+# The time of balance by the size of a group with anti-affinity; some ten seconds.
+bench-anti-affinity: $(VENV)/ready
+	$(BIN)/python benchmarks/runners/anti_affinity.py
 
 # Some six minutes; --sizes 10x200,100x2000 takes one.
 bench-ha: $(VENV)/ready

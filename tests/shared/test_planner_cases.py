@@ -1,14 +1,19 @@
-"""`optimize` and `repair` on the recorded clusters on which a search was wrong."""
+"""Policies on the recorded clusters on which a plan was wrong."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from opendrs.config import read_snapshot
-from opendrs.model import DEFAULT_LIMITS, Snapshot
+from opendrs.model import DEFAULT_LIMITS, PowerOff, PowerOn, Snapshot
+from opendrs.policies import Balance, Policy
+from opendrs.policies.consolidation import Consolidate
+from opendrs.policies.optimize import Optimize
+from opendrs.policies.threshold_rebalance import ThresholdRebalance
 from properties.test_small_clusters import require_best, require_fewest_repairs
 
 pytestmark = pytest.mark.shared
@@ -32,3 +37,27 @@ def test_plan_of_a_tiny_case_is_best(path: Path) -> None:
 
     require_best(snapshot, DEFAULT_LIMITS)
     require_fewest_repairs(snapshot, DEFAULT_LIMITS)
+
+
+UNKNOWN_NODES = CASES / "unknown-nodes.json"
+UNMEASURED = {"n3", "n4"}
+
+
+@pytest.mark.skipif(not UNKNOWN_NODES.exists(), reason=f"no {UNKNOWN_NODES}")
+@pytest.mark.parametrize(
+    "policy",
+    [Balance(), Optimize(), ThresholdRebalance(), Consolidate(manage_power=True)],
+    ids=lambda policy: policy.name,
+)
+def test_unmeasured_nodes_are_left_out_and_named(policy: Policy[Any]) -> None:
+    snapshot = read_snapshot(UNKNOWN_NODES)
+
+    decision = policy.decide(snapshot, policy.initial_memory())
+
+    actions = [step.action for step in decision.plan.steps]
+    moves = [each for each in actions if not isinstance(each, PowerOn | PowerOff)]
+    used = {node for each in moves for node in (each.source, each.target)}
+    used |= {each.node for each in actions if isinstance(each, PowerOn | PowerOff)}
+    assert used
+    assert not used & UNMEASURED
+    assert set(decision.unmeasured) == UNMEASURED

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import replace
+from collections.abc import Collection, Hashable, Iterable
+from functools import cached_property
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from opendrs.arrays.cluster import ClusterArrays, Indices
 from opendrs.arrays.move_groups import MoveGroup
 from opendrs.arrays.placement_classes import Mask
 from opendrs.model import GuestId
-from opendrs.rules import NO_GUESTS, affinity_conflict
+from opendrs.rules import NO_GUESTS
 
 NO_NODES = 0  # class of the groups without an allowed node
 
@@ -19,9 +19,10 @@ NO_NODES = 0  # class of the groups without an allowed node
 class AllowedNodes:
     """Nodes that rules, hardware and other guests allow for each move group.
 
-    Only groups with affinity or anti-affinity depend on other guests, and only nodes
-    with such guests can differ from the rest. So a large cluster is not checked node
-    by node. The entry of the node of the group itself has no meaning.
+    Only groups with affinity or anti-affinity depend on other guests. The nodes of
+    these guests are kept by guest and by node: all nodes of a group are compared with
+    them at once, and after a move only the two nodes that it changes. The entry of the
+    node of the group itself has no meaning.
 
     Args:
         cluster: The cluster before the moves.
@@ -30,42 +31,65 @@ class AllowedNodes:
     def __init__(self, cluster: ClusterArrays) -> None:
         self._cluster, rules = cluster, cluster.rules
         self._relations = (rules.apart, rules.soft_apart, rules.soft_together)
-        guests = cluster.snapshot.guests
-        self._guests = {
-            name: guests[name] for relation in self._relations for name in relation
+        guests, index = cluster.snapshot.guests, cluster.index
+        self._nodes_of: dict[GuestId, tuple[int, ...]] = {
+            name: tuple(index[n] for n in guests[name].occupied_nodes if n in index)
+            for relation in self._relations
+            for name in relation
         }
+        self._guests_on: list[set[GuestId]] = [set() for _ in cluster.node_ids]
+        for name, nodes in self._nodes_of.items():
+            for node in nodes:
+                self._guests_on[node].add(name)
 
     def allowed_targets(self, group: int) -> Mask:
         """Return the nodes to which *group* may migrate, regardless of memory."""
         cluster, members = self._cluster, self._cluster.groups[group]
-        compatible = cluster.classes.compatible(members)
-        related = self._related_guests(members)
-        if not related:
-            return compatible
-        current = tuple(self._guests.get(each.id, each) for each in members)
-        contested = {
-            cluster.index[node]
-            for name in related
-            for node in self._guests[name].occupied_nodes
-            if node in cluster.index
-        }
-        allowed = compatible.copy()
-        uncontested = compatible.copy()
-        uncontested[[*contested, cluster.index[current[0].node]]] = False
-        if uncontested.any():
-            allowed[uncontested] = self._keeps_rules(
-                current, int(np.argmax(uncontested))
-            )
-        for node in contested:
-            allowed[node] = compatible[node] and self._keeps_rules(current, node)
+        rules, ids = cluster.rules, {guest.id for guest in members}
+        allowed = cluster.classes.compatible(members)
+        if not self._related_guests(members):
+            return allowed
+        allowed, home = allowed.copy(), int(self._node_of[group])
+        for guest in ids:
+            allowed[self._nodes_with(rules.apart.get(guest, NO_GUESTS))] = False
+            others = rules.soft_apart.get(guest, NO_GUESTS)
+            if others:
+                count = self._count_on_nodes(others)
+                allowed &= count <= count[home]
+            others = rules.soft_together.get(guest, NO_GUESTS) - ids
+            if others:
+                count = self._count_on_nodes(others)
+                allowed &= count >= count[home]
         return allowed
+
+    def update_targets(self, group: int, row: Mask, changed: Iterable[int]) -> None:
+        """Update *row*, the allowed nodes of *group*, after a move of another group.
+
+        Args:
+            group: Index of the group.
+            row: Its allowed nodes before the move; shape (N,).
+            changed: Source and target of the move.
+        """
+        cluster, members = self._cluster, self._cluster.groups[group]
+        if any(self._has_soft_relation(guest.id) for guest in members):
+            row[:] = self.allowed_targets(group)
+            return
+        compatible, apart = cluster.classes.compatible(members), cluster.rules.apart
+        for node in changed:
+            row[node] = compatible[node] and all(
+                self._guests_on[node].isdisjoint(apart.get(guest.id, NO_GUESTS))
+                for guest in members
+            )
 
     def record_move(self, group: int, target: int) -> None:
         """Record that *group* is on *target* now."""
-        name = self._cluster.node_ids[target]
-        for each in self._cluster.groups[group]:
-            if each.id in self._guests:
-                self._guests[each.id] = replace(each, node=name)
+        self._node_of[group] = target
+        for guest in self._cluster.groups[group]:
+            if guest.id in self._nodes_of:
+                for node in self._nodes_of[guest.id]:
+                    self._guests_on[node].discard(guest.id)
+                self._nodes_of[guest.id] = (target,)
+                self._guests_on[target].add(guest.id)
 
     def related_groups(self, group: int) -> set[int]:
         """Return the groups with an affinity or anti-affinity to *group*."""
@@ -95,10 +119,24 @@ class AllowedNodes:
             class_of.append(number[key])
         return np.array(rows), np.array(class_of, np.intp)
 
-    def _keeps_rules(self, group: MoveGroup, node: int) -> bool:
-        name = self._cluster.node_ids[node]
-        conflict = affinity_conflict(group, name, self._guests, self._cluster.rules)
-        return conflict is None
+    @cached_property
+    def _node_of(self) -> Indices:
+        """Node of each group now; shape (G,)."""
+        return self._cluster.node_of.copy()
+
+    def _has_soft_relation(self, guest: GuestId) -> bool:
+        rules = self._cluster.rules
+        return guest in rules.soft_apart or guest in rules.soft_together
+
+    def _nodes_with(self, guests: Collection[GuestId]) -> list[int]:
+        """Return the nodes of each of *guests*, one after the other."""
+        nodes_of = self._nodes_of
+        return [node for guest in guests for node in nodes_of[guest]]
+
+    def _count_on_nodes(self, guests: Collection[GuestId]) -> Indices:
+        """Return the number of *guests* on each node; shape (N,)."""
+        count = len(self._cluster.node_ids)
+        return np.bincount(np.array(self._nodes_with(guests), np.intp), minlength=count)
 
     def _related_guests(self, group: MoveGroup) -> set[GuestId]:
         """Return the guests with an affinity or anti-affinity to *group*."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from opendrs.metrics import LoadModel, demand
+from opendrs.metrics import LoadModel, demand, has_known_load
 from opendrs.model import (
     ColdMigration,
     Guest,
@@ -18,6 +18,7 @@ from opendrs.model import (
     LiveMigration,
     Migration,
     Mobility,
+    Node,
     NodeId,
     Pin,
     Snapshot,
@@ -43,6 +44,8 @@ class SkipReason(StrEnum):
     """An operation of the platform locks the guest."""
     NODE_NOT_ONLINE = "node-not-online"
     """The node of the guest is not online."""
+    NODE_NOT_MEASURED = "node-not-measured"
+    """The node of the guest is online, but its capacity or usage is unknown."""
     PINNED = "pinned"
     """A rule pins the guest."""
     TAG_EXCLUDED = "tag-excluded"
@@ -211,6 +214,7 @@ def _skip_reason(
 ) -> SkippedGuest | None:
     return (
         _state_reason(guest, snapshot)
+        or _node_reason(snapshot.nodes[guest.node], mobility_filter.load_model)
         or _rule_reason(guest, snapshot, rules)
         or _cooldown_reason(guest, snapshot, limits)
         or _filter_reason(guest, mobility_filter)
@@ -221,7 +225,6 @@ def _skip_reason(
 
 
 def _state_reason(guest: Guest, snapshot: Snapshot) -> SkippedGuest | None:
-    node = snapshot.nodes[guest.node]
     if guest.state is not GuestState.RUNNING:
         return SkippedGuest(SkipReason.NOT_RUNNING, f"guest state {guest.state}")
     if guest.migrating_to is not None:
@@ -236,10 +239,16 @@ def _state_reason(guest: Guest, snapshot: Snapshot) -> SkippedGuest | None:
         return SkippedGuest(SkipReason.MANAGED_ELSEWHERE, detail)
     if guest.lock is not None:
         return SkippedGuest(SkipReason.GUEST_LOCKED, f"locked: {guest.lock}")
-    if node.online:
-        return None
-    detail = f"state of {node.id}: {node.state}"
-    return SkippedGuest(SkipReason.NODE_NOT_ONLINE, detail)
+    return None
+
+
+def _node_reason(node: Node, load_model: LoadModel) -> SkippedGuest | None:
+    if not node.online:
+        detail = f"state of {node.id}: {node.state}"
+        return SkippedGuest(SkipReason.NODE_NOT_ONLINE, detail)
+    if not has_known_load(node, load_model):
+        return SkippedGuest(SkipReason.NODE_NOT_MEASURED, f"{node.id} is not measured")
+    return None
 
 
 def _rule_reason(

@@ -20,7 +20,7 @@ from opendrs.arrays.move_groups import (
 )
 from opendrs.arrays.move_scores import MoveArrays, MoveScores
 from opendrs.arrays.placement_classes import Mask
-from opendrs.metrics import ImbalanceMetric, NodeLoad, divisor, has_known_load
+from opendrs.metrics import ImbalanceMetric, NodeLoad, divisor
 from opendrs.model import Limits, NodeId, Snapshot
 from opendrs.rules import CompiledRules, compile_rules
 
@@ -46,13 +46,9 @@ class SelectionState:
             snapshot, self.rules, limits, mobility_filter
         )
         load_model = mobility_filter.load_model
-        groups = (
-            group
-            for group in self.move_groups.movable.values()
-            if has_known_load(snapshot.nodes[group[0].node], load_model)
-        )
+        groups = tuple(self.move_groups.movable.values())
         self.cluster = cluster = ClusterArrays(
-            snapshot, self.rules, limits, tuple(groups), load_model
+            snapshot, self.rules, limits, groups, load_model
         )
         self.nodes: tuple[NodeId, ...] = cluster.node_ids
         self._after = ClusterAfterMoves(snapshot, self.rules, limits, load_model)
@@ -110,7 +106,7 @@ class SelectionState:
         """Move the group at *index* to the node at *node*; it does not move again."""
         self._after.migrate(migrations_of(self.members(index), self.nodes[node]))
         arrays = self.arrays
-        source, demand = arrays.node_of[index], arrays.demand[index]
+        source, demand = int(arrays.node_of[index]), arrays.demand[index]
         arrays.usage[source] = np.maximum(arrays.usage[source] - demand, 0.0)
         arrays.usage[node] += demand
         self._assignment.place(index, node)
@@ -119,7 +115,9 @@ class SelectionState:
         for other in self._allowed_nodes.related_groups(index):
             row = arrays.class_of[other]
             if row != NO_NODES:
-                arrays.allowed[row] = self._allowed_nodes.allowed_targets(other)
+                self._allowed_nodes.update_targets(
+                    other, arrays.allowed[row], (source, node)
+                )
 
     def better_infeasible_nodes(
         self, best: BestMove, metric: ImbalanceMetric

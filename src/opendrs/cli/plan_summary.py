@@ -13,11 +13,7 @@ from rich.text import Text
 
 from opendrs.cli.cluster_tables import ALL_OPTION_HINT
 from opendrs.cli.console import TextTable, add_row, create_table, printable
-from opendrs.cli.formatting import (
-    UNKNOWN,
-    format_bytes,
-    format_percent,
-)
+from opendrs.cli.formatting import UNKNOWN, format_bytes, format_percent
 from opendrs.cli.schedule_tables import duration_text
 from opendrs.config.settings import Settings
 from opendrs.controller.serialization import plan_document, violation_documents
@@ -158,6 +154,9 @@ def print_summary(
     decision = summary.decision
     reason = Text(f"{summary.policy}: {reason_text(decision.reason)}", style="bold")
     screen.print(reason.append(f": {printable(decision.detail)}", style="not bold"))
+    if decision.unmeasured:
+        names = printable(", ".join(decision.unmeasured))
+        screen.print(f"not measured, left out: {names}", soft_wrap=True)
     if decision.plan.steps:
         screen.print(f"plan: {', '.join(_plan_costs(summary))}")
         duration = duration_text(summary.schedule, migrates=summary.migrations > 0)
@@ -201,13 +200,11 @@ def _add_peak_row(
     cells: list[str] = []
     for peak in (before, after):
         cells += (
-            [UNKNOWN, ""] if peak is None else [_percent_text(peak.load), peak.node]
+            [UNKNOWN, ""]
+            if peak is None
+            else [format_percent(peak.load).strip(), peak.node]
         )
     add_row(listing, name, *cells)
-
-
-def _percent_text(load: float) -> str:
-    return format_percent(load).strip()
 
 
 def _ratio_text(value: float | None) -> str:

@@ -70,6 +70,7 @@ def plan_document(
             {"reason": each.reason.value, "detail": each.detail, "guests": guests}
             for each, guests in skipped_by_reason(decision.skipped).items()
         ],
+        **({"unmeasured": [*decision.unmeasured]} if decision.unmeasured else {}),
         "before": dict(decision.before),
         "after": dict(decision.after),
         "violations": {

@@ -18,6 +18,7 @@ from opendrs.metrics.load import has_known_load as has_known_load
 from opendrs.metrics.load import missing_metrics as missing_metrics
 from opendrs.metrics.load import node_loads as node_loads
 from opendrs.metrics.load import nodes_missing_metrics as nodes_missing_metrics
+from opendrs.metrics.load import unmeasured_nodes as unmeasured_nodes
 from opendrs.metrics.single_moves import SingleMove as SingleMove
 from opendrs.metrics.single_moves import imbalance_after as imbalance_after
 from opendrs.metrics.single_moves import rank_by_imbalance as rank_by_imbalance

@@ -139,6 +139,25 @@ def has_known_load(node: Node, load_model: LoadModel) -> bool:
     )
 
 
+def unmeasured_nodes(snapshot: Snapshot, load_model: LoadModel) -> tuple[NodeId, ...]:
+    """Return the nodes whose load is unknown, sorted.
+
+    They are the nodes in `missing_metrics`: online ones without capacity or, in the
+    DYNAMIC model, without usage. In the STATIC model they are also the nodes of guests
+    without a limit.
+    """
+    nodes = {
+        name
+        for name, node in snapshot.nodes.items()
+        if node.online and not has_known_load(node, load_model)
+    }
+    if load_model is LoadModel.STATIC:
+        for guest in snapshot.guests.values():
+            if guest.limit is None:
+                nodes.update(guest.occupied_nodes)
+    return tuple(sorted(nodes))
+
+
 def missing_metrics(snapshot: Snapshot, load_model: LoadModel) -> str:
     """Return the missing metrics with their fields; empty if none is missing.
 

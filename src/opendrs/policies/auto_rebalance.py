@@ -5,7 +5,8 @@ It differs in three ways:
 
 - A node without enough memory is infeasible.
 - A guest whose usage is unknown is skipped, instead of preventing all migrations.
-- A cluster with an unmeasured node is not balanced, instead of counting as balanced.
+- In a cluster with an unmeasured node, nothing is migrated, as in the original; but
+  that does not count as balanced, so that the hold continues.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from opendrs.arrays import BestMove, MobilityFilter, SelectionState
-from opendrs.metrics import ImbalanceMetric, LoadModel, node_loads
+from opendrs.metrics import ImbalanceMetric, LoadModel, missing_metrics, node_loads
 from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot
 from opendrs.planning import GroupMove, sequence_in_order
 from opendrs.policies.base import MAX_IMBALANCE, Decision, DecisionReason, require_ratio
@@ -85,6 +86,9 @@ class AutoRebalance:
         precondition = unmet_precondition(snapshot, self.load_model)
         if precondition is not None:
             return Decision(precondition[0], memory, detail=precondition[1])
+        if missing := missing_metrics(snapshot, self.load_model):
+            detail = f"{missing}; required for a plan"
+            return Decision(DecisionReason.METRICS_MISSING, memory, detail=detail)
         loads = node_loads(snapshot, self.load_model)
         before = load_imbalance(loads, self.imbalance_metric)
         imbalance = imbalance_text(before, self.imbalance_metric)

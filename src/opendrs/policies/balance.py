@@ -13,6 +13,7 @@ only two of them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -30,6 +31,7 @@ from opendrs.policies.load_metrics import (
     load_metrics,
 )
 from opendrs.policies.preconditions import (
+    MeasuredPart,
     planning_notes,
     unmet_precondition,
     unplaceable_guests,
@@ -84,6 +86,11 @@ class Balance:
         precondition = unmet_precondition(snapshot, self.load_model)
         if precondition is not None:
             return Decision(precondition[0], memory, detail=precondition[1])
+        part = MeasuredPart.of(snapshot, self.load_model)
+        return part.name_unmeasured(self._decide(part.snapshot))
+
+    def _decide(self, snapshot: Snapshot) -> Decision[None]:
+        """Return the decision on *snapshot*, of which all or nothing is measured."""
         before = load_metrics(
             node_loads(snapshot, self.load_model), self.imbalance_metric
         )
@@ -94,11 +101,17 @@ class Balance:
             )
             return Decision(
                 DecisionReason.BALANCED,
-                memory,
+                None,
                 detail=detail,
                 before=before,
                 after=before,
             )
+        return self._balance(snapshot, before)
+
+    def _balance(
+        self, snapshot: Snapshot, before: Mapping[str, float]
+    ) -> Decision[None]:
+        """Return the moves for *snapshot*, whose metrics are *before*."""
         state = SelectionState(
             snapshot,
             self.limits,
@@ -120,7 +133,7 @@ class Balance:
             change += f" → {after['imbalance']:.3f}"
         return Decision(
             DecisionReason.IMPROVES_BALANCE if migrated else reason,
-            memory,
+            None,
             sequenced.plan,
             f"{change}; {detail}",
             before,

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from opendrs.arrays import SkippedGuest
-from opendrs.model import EMPTY_PLAN, GuestId, Limits, Plan, Snapshot
+from opendrs.model import EMPTY_PLAN, GuestId, Limits, NodeId, Plan, Snapshot
 
 MemoryT = TypeVar("MemoryT")
 MemoryT_co = TypeVar("MemoryT_co", covariant=True)
@@ -106,6 +106,7 @@ class Decision(Generic[MemoryT_co]):
         skipped: Why each skipped guest is not migrated; empty if not evaluated.
         repair_first: True if the plan is the repair that precedes the policy, which
             has not decided yet.
+        unmeasured: Nodes that are left out because a metric of them is unknown.
     """
 
     reason: DecisionReason
@@ -117,6 +118,7 @@ class Decision(Generic[MemoryT_co]):
     notes: tuple[str, ...] = ()
     skipped: Mapping[GuestId, SkippedGuest] = field(default_factory=dict)
     repair_first: bool = False
+    unmeasured: tuple[NodeId, ...] = ()
 
 
 class Policy(Protocol[MemoryT]):

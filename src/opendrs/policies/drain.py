@@ -35,7 +35,11 @@ from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.movable_groups import movable_groups
 from opendrs.policies.optimize.objective import Goal
 from opendrs.policies.optimize.repairs import RepairBlockers
-from opendrs.policies.preconditions import migration_in_progress, unmet_precondition
+from opendrs.policies.preconditions import (
+    MeasuredPart,
+    migration_in_progress,
+    unmet_precondition,
+)
 from opendrs.policies.relocation import plan_relocations
 from opendrs.rules import (
     compile_rules,
@@ -84,7 +88,11 @@ class Drain:
     def decide(self, snapshot: Snapshot, memory: None) -> Decision[None]:
         """Return the plan that empties the nodes in maintenance."""
         del memory
-        snapshot = without_undo_rules(snapshot)
+        part = _measured_part(without_undo_rules(snapshot))
+        return part.name_unmeasured(self._decide(part.snapshot))
+
+    def _decide(self, snapshot: Snapshot) -> Decision[None]:
+        """Return the plan for *snapshot*, of which all or nothing is measured."""
         drained = nodes_in_maintenance(snapshot)
         concerned = guests_on(snapshot, frozenset(drained))
         if not concerned:
@@ -168,7 +176,14 @@ class Return:
         self, snapshot: Snapshot, memory: ReturnMemory
     ) -> Decision[ReturnMemory]:
         """Return the plan that brings the guests back."""
-        snapshot, node = without_undo_rules(snapshot), NodeId(memory["node"])
+        part = _measured_part(without_undo_rules(snapshot))
+        return part.name_unmeasured(self._decide(part.snapshot, memory))
+
+    def _decide(
+        self, snapshot: Snapshot, memory: ReturnMemory
+    ) -> Decision[ReturnMemory]:
+        """Return the plan for *snapshot*, of which all or nothing is measured."""
+        node = NodeId(memory["node"])
         concerned = frozenset(
             GuestId(name)
             for name, where in memory["guests"].items()
@@ -200,6 +215,13 @@ class Return:
             notes=(),
             skipped={**moves.skipped, **relocated.skipped},
         )
+
+
+def _measured_part(snapshot: Snapshot) -> MeasuredPart:
+    """Return the part of *snapshot* that is measured; all if that is too little."""
+    if unmet_precondition(snapshot, LoadModel.DYNAMIC) is not None:
+        return MeasuredPart(snapshot, (), "")
+    return MeasuredPart.of(snapshot, LoadModel.DYNAMIC)
 
 
 def _move(

@@ -60,6 +60,7 @@ def first_repair(
         repair.notes,
         repair.skipped,
         repair_first=True,
+        unmeasured=repair.unmeasured,
     )
 
 

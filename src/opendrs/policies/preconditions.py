@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from opendrs.arrays import SelectionState, SkippedGuest, describe_skipped
-from opendrs.metrics import LoadModel, missing_metrics
-from opendrs.model import GuestId, NodeId, NodeState, Snapshot, format_list
-from opendrs.policies.base import DecisionReason
+from opendrs.metrics import LoadModel, has_known_load, missing_metrics, unmeasured_nodes
+from opendrs.model import (
+    UNKNOWN_USAGE,
+    GuestId,
+    NodeId,
+    NodeState,
+    Snapshot,
+    format_list,
+)
+from opendrs.policies.base import Decision, DecisionReason, MemoryT
 from opendrs.rules import CompiledRules
 
+MIN_MEASURED = 2  # nodes between which a guest can migrate
 MAX_REASONS = 3  # reasons for infeasible nodes in one note
 MAX_NOTES = 5  # notes about guests without a feasible node
 
@@ -23,12 +32,66 @@ def unmet_precondition(
     in_progress = migration_in_progress(snapshot)
     if in_progress is not None:
         return in_progress
-    missing = missing_metrics(snapshot, load_model)
-    if missing:
+    unmeasured = unmeasured_nodes(snapshot, load_model)
+    measured = {
+        node.id
+        for node in snapshot.nodes.values()
+        if node.state in (NodeState.ONLINE, NodeState.MAINTENANCE)
+        and has_known_load(replace(node, state=NodeState.ONLINE), load_model)
+    }.difference(unmeasured)
+    if unmeasured and len(measured) < MIN_MEASURED:
+        missing = missing_metrics(snapshot, load_model)
         return DecisionReason.METRICS_MISSING, f"{missing}; required for a plan"
     if not any(node.online for node in snapshot.nodes.values()):
         return DecisionReason.METRICS_MISSING, "no node is online"
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredPart:
+    """Cluster in which nothing is known of the nodes that are not measured.
+
+    Such a node is neither source nor target nor staging node, and counts in no load.
+    Its guests stay, and the rules among them and other guests apply.
+
+    Attributes:
+        snapshot: The cluster. Of a node with a missing metric, all metrics are unknown.
+        unmeasured: The nodes that are not measured, sorted.
+        detail: The missing metrics, with their fields.
+    """
+
+    snapshot: Snapshot
+    unmeasured: tuple[NodeId, ...]
+    detail: str
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, load_model: LoadModel) -> MeasuredPart:
+        """Return the part of *snapshot* whose load is known in *load_model*."""
+        unmeasured = unmeasured_nodes(snapshot, load_model)
+        detail = missing_metrics(snapshot, load_model) if unmeasured else ""
+        return cls.without(snapshot, unmeasured, detail)
+
+    @classmethod
+    def without(
+        cls, snapshot: Snapshot, unmeasured: tuple[NodeId, ...], detail: str
+    ) -> MeasuredPart:
+        """Return *snapshot* without what is known of the nodes *unmeasured*."""
+        if not unmeasured:
+            return cls(snapshot, (), "")
+        unknown = {
+            name: replace(snapshot.nodes[name], capacity=None, usage=UNKNOWN_USAGE)
+            for name in unmeasured
+        }
+        known = replace(snapshot, nodes={**snapshot.nodes, **unknown})
+        return cls(known, unmeasured, detail)
+
+    def name_unmeasured(self, decision: Decision[MemoryT]) -> Decision[MemoryT]:
+        """Return *decision* with the unmeasured nodes, and a note that names them."""
+        if not self.unmeasured:
+            return decision
+        note = f"not measured, left out: {', '.join(self.unmeasured)}: {self.detail}"
+        notes = (note, *decision.notes)
+        return replace(decision, notes=notes, unmeasured=self.unmeasured)
 
 
 def migration_in_progress(snapshot: Snapshot) -> tuple[DecisionReason, str] | None:

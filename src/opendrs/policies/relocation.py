@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from opendrs.arrays import SkippedGuest, SkipReason
+from opendrs.metrics import LoadModel, has_known_load
 from opendrs.model import (
     DEFAULT_LIMITS,
     Guest,
@@ -58,15 +59,13 @@ def plan_relocations(snapshot: Snapshot, guests: Collection[GuestId]) -> Relocat
         if guest.state is not GuestState.STOPPED:
             continue
         blocker = _blocker(guest, snapshot, rules)
-        targets = [
-            node.id
-            for node in snapshot.nodes.values()
-            if node.id != guest.node and checker.is_compatible([guest], node)
-        ]
+        targets = _compatible_nodes(guest, snapshot, checker)
         apart = rules.apart.get(name, NO_GUESTS)
         occupied = {place[other] for other in apart if other != name}
         if blocker is None and not targets:
-            detail = "its rules and hardware allow no other node that is online"
+            detail = (
+                "its rules and hardware allow no other node that is online and measured"
+            )
             blocker = SkippedGuest(SkipReason.NO_FEASIBLE_NODE, detail)
         targets = [node for node in targets if node not in occupied]
         if blocker is None and not targets:
@@ -85,6 +84,19 @@ def plan_relocations(snapshot: Snapshot, guests: Collection[GuestId]) -> Relocat
             )
         )
     return Relocations(tuple(steps), skipped)
+
+
+def _compatible_nodes(
+    guest: Guest, snapshot: Snapshot, checker: FeasibilityChecker
+) -> list[NodeId]:
+    """Return the measured nodes that rules and hardware allow for *guest*."""
+    return [
+        node.id
+        for node in snapshot.nodes.values()
+        if node.id != guest.node
+        and has_known_load(node, LoadModel.DYNAMIC)
+        and checker.is_compatible([guest], node)
+    ]
 
 
 def _best_target(

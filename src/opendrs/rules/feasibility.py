@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 
 from opendrs.model import (
@@ -40,7 +40,6 @@ class FeasibilityChecker:
         self._snapshot = snapshot
         self._rules = rules
         self._limits = limits
-        self._guests = dict(snapshot.guests)
 
     def update(self, after: Snapshot, nodes: Iterable[NodeId]) -> None:
         """Replace *nodes* and their guests by those in *after*.
@@ -49,9 +48,10 @@ class FeasibilityChecker:
             after: Part of the cluster after migrations: all guests on *nodes*.
             nodes: Nodes that the migrations have changed.
         """
-        self._guests.update(after.guests)
+        names = frozenset(nodes)
+        self._guests_on.update(_guests_by_node(after, names))
         available = available_memory(after, self._limits)
-        self.available_memory.update({name: available[name] for name in nodes})
+        self.available_memory.update({name: available[name] for name in names})
 
     def infeasible_nodes(self, group: MoveGroup) -> dict[NodeId, str]:
         """Return why each infeasible node, except its own, is infeasible for *group*.
@@ -114,7 +114,12 @@ class FeasibilityChecker:
 
     def affinity_conflict(self, group: MoveGroup, node: NodeId) -> str | None:
         """Return which guests, present or absent, make *node* infeasible, or None."""
-        return affinity_conflict(group, node, self._guests, self._rules)
+        return _affinity_conflict(group, node, self._guests_on, self._rules)
+
+    @cached_property
+    def _guests_on(self) -> dict[NodeId, set[GuestId]]:
+        """Guests on each node; a migrating guest is on two."""
+        return _guests_by_node(self._snapshot, self._snapshot.nodes.keys())
 
     @cached_property
     def available_memory(self) -> dict[NodeId, AvailableMemory]:
@@ -190,19 +195,35 @@ class FeasibilityChecker:
         )
 
 
-def affinity_conflict(
+def _guests_by_node(
+    snapshot: Snapshot, nodes: Collection[NodeId]
+) -> dict[NodeId, set[GuestId]]:
+    """Return the guests on each of *nodes*."""
+    guests_on: dict[NodeId, set[GuestId]] = {name: set() for name in nodes}
+    for name, guest in snapshot.guests.items():
+        for node in guest.occupied_nodes:
+            if node in guests_on:
+                guests_on[node].add(name)
+    return guests_on
+
+
+def _affinity_conflict(
     group: MoveGroup,
     node: NodeId,
-    guests: Mapping[GuestId, Guest],
+    present: Mapping[NodeId, set[GuestId]],
     rules: CompiledRules,
 ) -> str | None:
-    """Return which *guests*, present or absent, make *node* infeasible, or None.
+    """Return which guests, present or absent, make *node* infeasible, or None.
 
-    Only guests with an affinity or anti-affinity to *group* must be among *guests*.
+    Args:
+        group: Guests that migrate as one.
+        node: Node to which they would migrate.
+        present: Guests on each node.
+        rules: Compiled rules.
     """
 
-    def guests_on(names: frozenset[GuestId], where: NodeId) -> list[GuestId]:
-        return [name for name in names if where in guests[name].occupied_nodes]
+    def guests_on(names: frozenset[GuestId], where: NodeId) -> frozenset[GuestId]:
+        return names & present[where]
 
     for guest in group:
         conflicting = guests_on(rules.apart.get(guest.id, NO_GUESTS), node)
@@ -231,5 +252,5 @@ def _memory_shortage(left: AvailableMemory) -> str | None:
     return None
 
 
-def _format_guests(guests: Sequence[GuestId]) -> str:
+def _format_guests(guests: Iterable[GuestId]) -> str:
     return format_list(sorted(guests), separator=" and ")

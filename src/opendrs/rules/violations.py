@@ -6,10 +6,11 @@ compilation and feasibility, so that each can be checked against the other.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations, compress
-from operator import is_not
+from operator import is_not, itemgetter
 
 from opendrs.model import (
     Affinity,
@@ -200,10 +201,18 @@ def _active_guests(
 def _anti_affinity_violations(
     rule: AntiAffinity, snapshot: Snapshot
 ) -> list[Violation]:
+    guests = _active_guests(rule, snapshot)
+    places: defaultdict[NodeId, list[int]] = defaultdict(list)
+    for place, guest in enumerate(guests):
+        for node in guest.occupied_nodes:
+            places[node].append(place)
+    shared: defaultdict[tuple[int, int], set[NodeId]] = defaultdict(set)
+    for node, there in places.items():
+        for pair in combinations(there, 2):
+            shared[pair].add(node)
     return [
-        Violation(rule, frozenset({one.id, other.id}), frozenset(shared))
-        for one, other in combinations(_active_guests(rule, snapshot), 2)
-        if (shared := set(one.occupied_nodes) & set(other.occupied_nodes))
+        Violation(rule, frozenset({guests[one].id, guests[other].id}), frozenset(nodes))
+        for (one, other), nodes in sorted(shared.items(), key=itemgetter(0))
     ]
 
 

@@ -80,17 +80,22 @@ def host_history(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlwaysUnderloaded:
-    """Underload detector for which every host with samples is underloaded."""
+    """Underload detector for which every host is underloaded, even without samples.
+
+    Source:
+        OpenStack Neat, `always_underloaded_factory`.
+    """
 
     name: ClassVar[str] = "always"
 
     def underloaded(self, history: Sequence[float]) -> bool:
-        """Return True if there are samples."""
-        return bool(history)
+        """Return True."""
+        del history
+        return True
 
     def all_underloaded(self, histories: LoadHistories) -> Mask:
         """Return `underloaded` of each host."""
-        return histories.lengths > 0
+        return np.ones(len(histories.lengths), np.bool_)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

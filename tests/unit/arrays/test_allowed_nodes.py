@@ -73,6 +73,31 @@ def test_allowed_nodes_agree_with_check_of_each_node(
         now = replace(now, guests={**now.guests, **moved})
 
 
+@given(SNAPSHOTS, st.data())
+def test_update_after_a_move_gives_all_allowed_nodes(
+    snapshot: Snapshot, data: st.DataObject
+) -> None:
+    cluster = compiled(snapshot, None)
+    if not cluster.groups:
+        return
+    allowed_nodes = AllowedNodes(cluster)
+    count = len(cluster.groups)
+    rows = [allowed_nodes.allowed_targets(group).copy() for group in range(count)]
+    moved = data.draw(st.integers(0, count - 1))
+    source = int(cluster.node_of[moved])
+    target = data.draw(st.integers(0, len(cluster.node_ids) - 1))
+
+    allowed_nodes.record_move(moved, target)
+
+    for group in allowed_nodes.related_groups(moved):
+        allowed_nodes.update_targets(group, rows[group], (source, target))
+    for group in set(range(count)) - {moved}:
+        expected = allowed_nodes.allowed_targets(group)
+        home = int(cluster.node_of[group])
+        differs = [n for n in range(len(expected)) if rows[group][n] != expected[n]]
+        assert set(differs) <= {home}
+
+
 @given(SNAPSHOTS)
 def test_classes_give_each_group_its_allowed_nodes(snapshot: Snapshot) -> None:
     cluster = compiled(snapshot, None)

@@ -35,7 +35,7 @@ from opendrs.model import (
     Snapshot,
     Usage,
 )
-from opendrs.policies.preconditions import unmet_precondition
+from opendrs.policies.preconditions import MeasuredPart, unmet_precondition
 from opendrs.rules import FeasibilityChecker
 from support.builders import cluster, guest, node
 from support.strategies import snapshots
@@ -84,6 +84,7 @@ def test_feasible_nodes_agree_with_feasibility_checker(
 ) -> None:
     if unmet_precondition(snapshot, load_model):
         return
+    snapshot = MeasuredPart.of(snapshot, load_model).snapshot
     state = state_of(snapshot, load_model)
     done: set[int] = set()
 
@@ -160,6 +161,7 @@ def test_state_after_moves_is_that_of_the_whole_snapshot(
 ) -> None:
     if unmet_precondition(snapshot, load_model):
         return
+    snapshot = MeasuredPart.of(snapshot, load_model).snapshot
     state, plain = state_of(snapshot, load_model, Limits()), snapshot
     while (best := find(state.arrays, metric)) is not None:
         assert [*state.better_infeasible_nodes(best, metric)] == better_infeasible(

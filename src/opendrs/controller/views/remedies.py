@@ -15,6 +15,8 @@ _CODES: Mapping[str, str] = {
     ),
     SkipReason.GUEST_LOCKED: "wait until the operation of the platform has ended",
     SkipReason.NODE_NOT_ONLINE: "bring its node online",
+    SkipReason.NODE_NOT_MEASURED: "make the platform report the capacity and use of "
+    "its node",
     SkipReason.PINNED: "remove it from the rule that pins it",
     SkipReason.TAG_EXCLUDED: "remove the tag, or the rule that excludes it",
     SkipReason.CONTRADICTORY_RULES: (

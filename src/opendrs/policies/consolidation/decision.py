@@ -275,9 +275,7 @@ class DecisionBuilder:
         unknown = sorted(
             name
             for row, name in enumerate(self._cluster.node_ids)
-            if not self._inputs.measured[row]
-            and nodes[name].state in (NodeState.ONLINE, NodeState.UNKNOWN)
-            and name not in self._inputs.powered_off
+            if not self._inputs.measured[row] and nodes[name].state is NodeState.UNKNOWN
         )
         return (
             *(f"{name}: not measured; left unchanged" for name in unknown),

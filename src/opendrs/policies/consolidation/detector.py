@@ -122,7 +122,7 @@ def require_samples(name: str, value: int, minimum: int = 1) -> None:
 class UnderloadDetector(Protocol):
     """Detect from its history that a host should be drained.
 
-    A host without samples is not underloaded.
+    A host without samples is not underloaded, unless each host is.
 
     Attributes:
         name: Stable name in configuration files.

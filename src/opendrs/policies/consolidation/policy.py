@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from opendrs.arrays import AllowedNodes
+from opendrs.metrics import LoadModel
 from opendrs.model import (
     DEFAULT_LIMITS,
     MAX_BANDWIDTH,
@@ -54,7 +55,7 @@ from opendrs.policies.consolidation.settings import (
     build_guest_selector,
     build_underload_detector,
 )
-from opendrs.policies.preconditions import migration_in_progress
+from opendrs.policies.preconditions import MeasuredPart, migration_in_progress
 
 DETECTOR_SETTINGS = ("detector_parameter", "guest_selection", "placement")
 FORECAST_SETTINGS = ("min_risk_reduction",)
@@ -243,7 +244,8 @@ class Consolidate:
         updated = append_sample(memory, snapshot, self.history_length)
         if (unmet := _unmet_precondition(snapshot, updated)) is not None:
             return Decision(unmet[0], updated, detail=unmet[1])
-        inputs = self._build_inputs(snapshot, updated)
+        part = MeasuredPart.of(snapshot, LoadModel.DYNAMIC)
+        inputs = self._build_inputs(part.snapshot, updated)
         settings = self.algorithm_settings(updated["cycle"])
         moves = plan_moves(
             settings,
@@ -255,7 +257,8 @@ class Consolidate:
         builder = DecisionBuilder(
             inputs, moves, settings, manage_power=self.manage_power
         )
-        return builder.decision(inputs.updated_memory(moves.counters))
+        decision = builder.decision(inputs.updated_memory(moves.counters))
+        return part.name_unmeasured(decision)
 
     def agent_request(
         self, snapshot: Snapshot, memory: ConsolidationMemory, node: NodeId
@@ -305,7 +308,8 @@ class Consolidate:
         pooled_memory = merge_samples(reported, memory, self.history_length)
         if (unmet := _unmet_precondition(reported, pooled_memory)) is not None:
             return Decision(unmet[0], memory, detail=unmet[1])
-        inputs = self._build_inputs(reported, pooled_memory)
+        part = MeasuredPart.of(reported, LoadModel.DYNAMIC)
+        inputs = self._build_inputs(part.snapshot, pooled_memory)
         settings = self.algorithm_settings()
         moves = plan_moves(
             settings,
@@ -317,7 +321,7 @@ class Consolidate:
         builder = DecisionBuilder(
             inputs, moves, settings, manage_power=self.manage_power
         )
-        return builder.decision(memory)
+        return part.name_unmeasured(builder.decision(memory))
 
     def _build_inputs(
         self, snapshot: Snapshot, memory: ConsolidationMemory

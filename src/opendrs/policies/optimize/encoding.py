@@ -172,7 +172,7 @@ class EncodedCluster:
         fill: Fraction of its memory to which each node may be filled.
 
     Args:
-        snapshot: Cluster; every online node must have metrics.
+        snapshot: Cluster; no group may be at home on a node without metrics.
         rules: Compiled rules.
         groups: Move groups that may migrate.
         limits: Limits of the operator.

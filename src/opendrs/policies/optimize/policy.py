@@ -66,7 +66,11 @@ from opendrs.policies.optimize.movable_groups import (
     movable_units,
 )
 from opendrs.policies.optimize.objective import Goal, encode_problem, plan_objective
-from opendrs.policies.preconditions import cluster_notes, unmet_precondition
+from opendrs.policies.preconditions import (
+    MeasuredPart,
+    cluster_notes,
+    unmet_precondition,
+)
 from opendrs.rules import compile_rules, with_drain_rule
 
 SEARCH_ROUNDS = 20  # portions in which the search runs
@@ -228,16 +232,17 @@ class Optimize:
         self, snapshot: Snapshot, stop: StoppingCriterion
     ) -> Decision[None]:
         """Return the decision of a search that *stop* ends."""
-        prepared = self._prepare(snapshot)
-        if isinstance(prepared, Decision):
-            return prepared
-        return explain_decision(best_plan(prepared, stop, _safe_plan))
-
-    def _prepare(self, snapshot: Snapshot) -> OptimizeContext | Decision[None]:
-        """Return the context of the search, or the decision if there is no work."""
         unmet = unmet_precondition(snapshot, self.load_model)
         if unmet is not None:
             return Decision(unmet[0], None, detail=unmet[1])
+        part = MeasuredPart.of(snapshot, self.load_model)
+        prepared = self._prepare(part.snapshot)
+        if not isinstance(prepared, Decision):
+            prepared = explain_decision(best_plan(prepared, stop, _safe_plan))
+        return part.name_unmeasured(prepared)
+
+    def _prepare(self, snapshot: Snapshot) -> OptimizeContext | Decision[None]:
+        """Return the context of the search, or the decision if there is no work."""
         if Goal.REPAIR in self.priorities:
             snapshot = with_drain_rule(snapshot)
         demand = unmet_demand(snapshot, self.pressure_threshold)

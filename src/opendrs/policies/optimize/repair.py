@@ -61,7 +61,11 @@ from opendrs.policies.optimize.metrics import ClusterMetrics, measure_cluster
 from opendrs.policies.optimize.movable_groups import movable_groups
 from opendrs.policies.optimize.objective import Goal, encode_problem, repair_objective
 from opendrs.policies.optimize.policy import SEARCH_ROUNDS
-from opendrs.policies.preconditions import cluster_notes, unmet_precondition
+from opendrs.policies.preconditions import (
+    MeasuredPart,
+    cluster_notes,
+    unmet_precondition,
+)
 from opendrs.rules import (
     compile_rules,
     violations,
@@ -118,17 +122,23 @@ class Repair:
         del memory
         snapshot = without_undo_rules(snapshot)
         unmet = unmet_precondition(snapshot, self.load_model)
+        part = MeasuredPart.of(snapshot, self.load_model)
         if not any(each.strict for each in violations(snapshot)):
-            figures = {} if unmet else self._measure(snapshot).figures
-            return Decision(
+            figures = {} if unmet else self._measure(part.snapshot).figures
+            holds = Decision(
                 DecisionReason.RULES_HOLD,
                 None,
                 detail="no strict rule is violated",
                 before=figures,
                 after=figures,
             )
+            return holds if unmet else part.name_unmeasured(holds)
         if unmet is not None:
             return Decision(unmet[0], None, detail=unmet[1])
+        return part.name_unmeasured(self._decide(part.snapshot))
+
+    def _decide(self, snapshot: Snapshot) -> Decision[None]:
+        """Return the plan for *snapshot*, in which rules are violated."""
         context = self._context(with_drain_rule(snapshot))
         if context.budget.is_zero:
             return _empty_decision(

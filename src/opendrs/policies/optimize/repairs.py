@@ -28,7 +28,11 @@ from opendrs.policies.optimize.movable_groups import (
     units_of,
 )
 from opendrs.policies.optimize.small_cluster import SmallCluster
-from opendrs.policies.preconditions import group_by_detail, unmet_precondition
+from opendrs.policies.preconditions import (
+    MeasuredPart,
+    group_by_detail,
+    unmet_precondition,
+)
 from opendrs.rules import (
     AvailableMemory,
     CompiledRules,
@@ -85,7 +89,7 @@ def unresolved_violations(
         remaining: Violations.
         snapshot: Cluster before the plan.
         limits: Limits of the operator.
-        load_model: Load that counts; it must be known of all nodes.
+        load_model: Load that counts. No guest moves from or to nodes without it.
         allow_cold_migration: True if containers may be stopped, moved and started.
     """
     strict = [violation for violation in remaining if violation.strict]
@@ -99,7 +103,7 @@ def unresolved_violations(
             )
             for violation in strict
         )
-    snapshot = with_drain_rule(snapshot)
+    snapshot = with_drain_rule(MeasuredPart.of(snapshot, load_model).snapshot)
     rules = compile_rules(snapshot)
     selection = MobilityFilter(
         load_model=load_model, allow_cold_migration=allow_cold_migration
@@ -245,6 +249,7 @@ class RepairBlockers:
         self._targets = cluster.feasibility
         self._skipped = groups.skipped
         self._feasibility = _RepairFeasibility(cluster, groups)
+        self._is_infeasible_rule: dict[AntiAffinity, bool] = {}
 
     @property
     def small(self) -> SmallCluster | None:
@@ -261,10 +266,15 @@ class RepairBlockers:
 
     def _is_infeasible(self, violation: Violation) -> bool:
         """Return True if there are too few nodes for the guests of the rule."""
-        return isinstance(violation.rule, AntiAffinity) and (
-            find_infeasible_anti_affinity(violation.rule, self._snapshot, self._rules)
-            is not None
-        )
+        rule = violation.rule
+        if not isinstance(rule, AntiAffinity):
+            return False
+        if rule not in self._is_infeasible_rule:
+            self._is_infeasible_rule[rule] = (
+                find_infeasible_anti_affinity(rule, self._snapshot, self._rules)
+                is not None
+            )
+        return self._is_infeasible_rule[rule]
 
     def detail(self, violation: Violation) -> str:
         """Return what prevents the repair of *violation*, with its rule."""

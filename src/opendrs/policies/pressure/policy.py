@@ -37,7 +37,11 @@ from opendrs.model import (
 )
 from opendrs.planning import sequence_in_order
 from opendrs.policies.base import Decision, DecisionReason, require_ratio
-from opendrs.policies.preconditions import migration_in_progress, planning_notes
+from opendrs.policies.preconditions import (
+    MeasuredPart,
+    migration_in_progress,
+    planning_notes,
+)
 from opendrs.policies.pressure.memory import (
     PressureMemory,
     initial_memory,
@@ -129,6 +133,13 @@ class PressureRelief:
             memory: State of the previous cycles.
         """
         updated = update_changes(memory, snapshot)
+        part = MeasuredPart.of(snapshot, LoadModel.DYNAMIC)
+        return part.name_unmeasured(self._decide(part.snapshot, updated))
+
+    def _decide(
+        self, snapshot: Snapshot, updated: PressureMemory
+    ) -> Decision[PressureMemory]:
+        """Return the decision on *snapshot*, of which all or nothing is measured."""
         before = pressure_metrics(snapshot, self.thresholds)
         precondition = self._interval_not_elapsed(updated, snapshot)
         if precondition is None:

@@ -149,9 +149,6 @@ def pressure_metrics(
 
 def missing_metrics_notes(snapshot: Snapshot) -> tuple[str, ...]:
     """Return notes about metrics whose absence may hide starved guests."""
-    unmeasured = sorted(
-        n.id for n in snapshot.nodes.values() if n.online and not has_metrics(n)
-    )
     without_ksm = sorted(
         node.id
         for node in snapshot.nodes.values()
@@ -161,7 +158,6 @@ def missing_metrics_notes(snapshot: Snapshot) -> tuple[str, ...]:
         g.id for g in eligible_guests(snapshot) if g.pressure.cpu.some is None
     ]
     lines = (
-        (unmeasured, "metrics missing, its guests are not considered"),
         (without_pressure, "CPU pressure unknown"),
         (without_ksm, "amount of merged memory (KSM) unknown"),
     )

@@ -166,7 +166,13 @@ def scored_nodes(
     """Return the load of *nodes*, and the nodes with missing metrics."""
     ordered = sorted(nodes, key=lambda node: node.id)
     if cpu_metric is CpuMetric.AUTO:
-        all_known = all(node.load_average is not None for node in ordered)
+        measured = (
+            node
+            for node in ordered
+            if _scored_node(node, CpuMetric.LOAD_AVERAGE)
+            or _scored_node(node, CpuMetric.BUSY_CORES)
+        )
+        all_known = all(node.load_average is not None for node in measured)
         cpu_metric = CpuMetric.LOAD_AVERAGE if all_known else CpuMetric.BUSY_CORES
     scored = {node.id: _scored_node(node, cpu_metric) for node in ordered}
     missing = tuple(name for name, each in scored.items() if each is None)

@@ -7,7 +7,8 @@ fuller node. All forms differ from Incus in the following:
 
 - Rules, memory with headroom, CPU compatibility and mobility always apply. Guests of a
   strict affinity rule migrate as one. Only running guests migrate.
-- A node without metrics prevents a decision, and so does a migration in progress.
+- A migration in progress prevents a decision. So does a node without metrics in the
+  original forms; the corrected one leaves such a node out.
 - Each cycle is one run: there is no interval, and the first run is not skipped.
 - Architectures are processed in order of name.
 """
@@ -20,7 +21,12 @@ from datetime import datetime
 from typing import ClassVar
 
 from opendrs.arrays import MobilityFilter, SelectionState, SkippedGuest, SkipReason
-from opendrs.metrics import LoadModel, format_missing, nodes_missing_metrics
+from opendrs.metrics import (
+    LoadModel,
+    format_missing,
+    has_known_load,
+    nodes_missing_metrics,
+)
 from opendrs.model import (
     DEFAULT_LIMITS,
     MAX_DURATION,
@@ -34,7 +40,12 @@ from opendrs.model import (
 )
 from opendrs.planning import GroupMove, sequence_in_order
 from opendrs.policies.base import Decision, DecisionReason, require_ratio
-from opendrs.policies.preconditions import migration_in_progress, planning_notes
+from opendrs.policies.preconditions import (
+    MIN_MEASURED,
+    MeasuredPart,
+    migration_in_progress,
+    planning_notes,
+)
 from opendrs.policies.threshold_rebalance.compatibility import IncusVersion, ScoredNode
 from opendrs.policies.threshold_rebalance.node_ranking import (
     CpuMetric,
@@ -108,13 +119,21 @@ class ThresholdRebalance:
             return Decision(in_progress[0], memory, detail=in_progress[1])
         kept = self._valid_memory(memory, snapshot)
         nodes, missing = self._participating_nodes(snapshot)
-        if missing or not nodes:
-            unmeasured = [snapshot.nodes[name] for name in missing]
-            sentences = nodes_missing_metrics(
-                unmeasured, LoadModel.DYNAMIC
-            ) or format_missing("node", {"load_average": missing})
-            detail = "; ".join(sentences) or "no participating node"
+        detail = _describe_missing(snapshot, missing)
+        is_stopped = self.compatibility.is_incus or len(nodes) < MIN_MEASURED
+        if not nodes or (missing and is_stopped):
+            detail = detail or "no participating node"
             return Decision(DecisionReason.METRICS_MISSING, kept, detail=detail)
+        part = MeasuredPart.without(snapshot, missing, detail)
+        return part.name_unmeasured(self._decide(part.snapshot, nodes, kept))
+
+    def _decide(
+        self,
+        snapshot: Snapshot,
+        nodes: Mapping[NodeId, ScoredNode],
+        kept: RebalanceMemory,
+    ) -> Decision[RebalanceMemory]:
+        """Return the decision on the measured *nodes* of *snapshot*."""
         ranking = NodeRanking(snapshot, nodes, self.compatibility)
         before = self._load_metrics(snapshot)
         details = [
@@ -155,7 +174,7 @@ class ThresholdRebalance:
         if self.load_model is LoadModel.DYNAMIC:  # requires the usage of the node
             unmeasured = {node.id for node in nodes if node.usage.resources is None}
             missing = tuple(sorted(unmeasured.union(missing)))
-        return scored, missing
+        return {n: each for n, each in scored.items() if n not in missing}, missing
 
     def _run(
         self,
@@ -193,9 +212,10 @@ class ThresholdRebalance:
     def _load_metrics(self, snapshot: Snapshot) -> dict[str, float]:
         """Return the metrics of the nodes with the largest difference.
 
-        The result is empty if a metric is missing.
+        The result is empty if a metric of a node that is not left out is missing.
         """
         nodes, missing = self._participating_nodes(snapshot)
+        missing = tuple(n for n in missing if snapshot.nodes[n].capacity is not None)
         ranking = NodeRanking(snapshot, nodes, self.compatibility)
         gaps = [ranking.gap(group) for group in ranking.groups]
         if missing or not gaps:
@@ -249,6 +269,18 @@ class ThresholdRebalance:
         # A time in the future is treated as now.
         elapsed = max(0.0, (snapshot.taken_at - migrated_at).total_seconds())
         return elapsed < self.cooldown
+
+
+def _describe_missing(snapshot: Snapshot, missing: Iterable[NodeId]) -> str:
+    """Return the missing metrics of the nodes *missing*, with their fields."""
+    nodes = [snapshot.nodes[name] for name in missing]
+    measured = [each.id for each in nodes if has_known_load(each, LoadModel.DYNAMIC)]
+    return "; ".join(
+        (
+            *nodes_missing_metrics(nodes, LoadModel.DYNAMIC),
+            *format_missing("node", {"load_average": measured}),
+        )
+    )
 
 
 def _may_be_on(name: str, guest: Guest | None, snapshot: Snapshot) -> bool:

@@ -21,10 +21,13 @@ DETECTORS: tuple[UnderloadDetector, ...] = (
 
 
 @pytest.mark.parametrize("detector", DETECTORS, ids=lambda each: each.name)
-def test_node_without_history_is_not_underloaded(
+def test_node_without_history_is_underloaded_only_if_every_node_is(
     detector: UnderloadDetector,
 ) -> None:
-    assert not detector.underloaded([])
+    expected = detector.name == "always"
+
+    assert detector.underloaded([]) is expected
+    assert detector.all_underloaded(LoadHistories.of([[]])).tolist() == [expected]
 
 
 def test_the_threshold_itself_is_underload() -> None:

@@ -175,8 +175,9 @@ def test_guests_of_node_without_metrics_are_ignored_with_note() -> None:
     decision = decide(replace(WAITING, nodes={**WAITING.nodes, A: dark}))
 
     assert decision.reason is DecisionReason.NO_PRESSURE
+    assert decision.unmeasured == (A,)
     (note,) = decision.notes
-    assert note.startswith("a: ")
+    assert "nodes.a.usage: cpu, memory" in note
 
 
 def test_node_without_metrics_is_no_target() -> None:

@@ -272,19 +272,39 @@ def test_hosts_that_are_not_online_are_left_out_even_unmeasured(
     ) == [("vm", "n2")]
 
 
-@pytest.mark.parametrize("compatibility", IncusVersion)
-def test_host_without_metrics_gives_metrics_missing(
-    compatibility: IncusVersion,
-) -> None:
+def with_silent_host(name: NodeId) -> Snapshot:
     cluster = incus_cluster(EXAMPLE, [vm("vm", "n3", 1, SMALL)])
-    silent = replace(cluster.nodes[N2], usage=Usage())
+    silent = replace(cluster.nodes[name], usage=Usage(), load_average=None)
+    return replace(cluster, nodes={**cluster.nodes, name: silent})
 
-    decision = decide(
-        policy(compatibility), replace(cluster, nodes={**cluster.nodes, N2: silent})
-    )
+
+@pytest.mark.parametrize(
+    "compatibility", [each for each in IncusVersion if each.is_incus]
+)
+def test_host_without_metrics_ends_a_run_of_incus(compatibility: IncusVersion) -> None:
+    decision = decide(policy(compatibility), with_silent_host(N2))
 
     assert decision.reason is DecisionReason.METRICS_MISSING
     assert "nodes.n2.usage: cpu, memory" in decision.detail
+
+
+def test_corrected_form_leaves_out_a_host_without_metrics() -> None:
+    decision = decide(policy(), with_silent_host(N2))
+
+    assert decision.reason is DecisionReason.IMPROVES_BALANCE
+    assert migrations_of(policy(), with_silent_host(N2)) == [("vm", "n1")]
+    assert decision.unmeasured == (N2,)
+    assert "nodes.n2.usage: cpu, memory" in decision.notes[0]
+    assert decision.before
+
+
+def test_one_measured_host_is_not_compared() -> None:
+    one = with_silent_host(N2)
+    silent = replace(one.nodes[N1], usage=Usage(), load_average=None)
+
+    decision = decide(policy(), replace(one, nodes={**one.nodes, N1: silent}))
+
+    assert decision.reason is DecisionReason.METRICS_MISSING
 
 
 def test_a_cluster_without_hosts_is_not_measured() -> None:
