@@ -49,7 +49,7 @@ def first_repair(
     repair = repair_for(policy).decide(snapshot, None)
     if not repair.plan.steps:
         return None
-    detail = f"{repair.detail}; the policy {policy.name} decides after them"
+    detail = f"{repair.detail}; {policy.name} plans once these steps are done"
     return Decision(
         repair.reason,
         memory,

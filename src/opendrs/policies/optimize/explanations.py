@@ -220,9 +220,10 @@ class MoveExplanations:
             self._violation_of[name] for name in names if name in self._violation_of
         ]
         if repaired:
-            broken = repaired[0]
-            guests, nodes = map(format_list, map(sorted, (broken.guests, broken.nodes)))
-            yield f"repairs a violated rule: {broken.rule} (now {guests} on {nodes})"
+            broken, placed = repaired[0], self._cluster.snapshot.guests
+            where = [f"{name} on {placed[name].node}" for name in sorted(broken.guests)]
+            before = f"before the plan: {format_list(where)}"
+            yield f"repairs a violated rule: {broken.rule} ({before})"
 
     def _closed_better_nodes(
         self, group: int, encoded: EncodedGroup, target: int

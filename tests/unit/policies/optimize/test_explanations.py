@@ -29,7 +29,7 @@ def test_explanation_names_only_migrating_guests() -> None:
     assert step.detail == (
         "moves 1.00 cores and 10.00 GiB from a (30% → 20% cpu, 30% → 20% memory) to "
         "b (30% → 40% cpu, 30% → 40% memory), counting only this step; repairs a "
-        "violated rule: affinity of x, y (now x, y on a, b)"
+        "violated rule: affinity of x, y (before the plan: x on a, y on b)"
     )
 
 
