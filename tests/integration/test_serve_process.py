@@ -101,7 +101,7 @@ def test_plan_of_the_demo_is_approved_and_executed(demo: DemoProcess) -> None:
         def progress() -> bool:
             return bool(client.get("state").json()["progress"])
 
-        eventually(lambda: ": started: " in demo.log(), TIMEOUT, "a step is started")
+        eventually(lambda: ": started; " in demo.log(), TIMEOUT, "a step is started")
         eventually(progress, TIMEOUT, "the state shows the progress")
         codes = [each["code"] for each in client.get("log").json()["events"]]
         assert {"controller-started", "plan-proposed", "step-started"} <= set(codes)
