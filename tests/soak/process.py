@@ -281,7 +281,7 @@ def _controller(
         clock,
         setup.consent,
         cancellation,
-        platform=platform.name,
+        target=platform.name,
     )
     maintenance = MaintenanceDecisionSource(
         source, source.policy, store, wakeup_event.set

@@ -67,7 +67,7 @@ class AdvisedController:
             simulation.clock,
             self.settings,
             simulation.cancellation,
-            platform="lab",
+            target="lab",
         )
         self.controller = Controller(
             LoopSettings(

@@ -49,7 +49,7 @@ from opendrs.rules import count_strict
 COLUMNS = (
     "CPU\nCV",
     "memory\nCV",
-    "strict-rule\nviolations",
+    "violated\nstrict rules",
     "migrations",
     "transfer",
     "CPU\ntime",

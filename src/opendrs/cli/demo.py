@@ -65,8 +65,9 @@ def command(  # noqa: PLR0913 - one for each option
 
     With --serve, a controller runs on the cluster, whose load varies, until Ctrl-C. It
     prints a link to the dashboard, and logs what it does. In mode advise, it executes
-    the plans that you approve, in the dashboard or with opendrs approve. All files are
-    temporary.
+    the plans that you approve, in the dashboard or with opendrs approve. Drain nodes in
+    the dashboard: commands that observe the cluster themselves, such as plan and drain,
+    cannot reach a simulated one. All files are temporary.
 
     \b
       opendrs demo

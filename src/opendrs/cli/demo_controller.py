@@ -65,7 +65,10 @@ def run_demo_controller(*, seed: int, mode: Mode, address: str) -> int:
         stack.callback(observers.loop_polled)  # records the last events
         _print_introduction(settings, config)
         controller = parts.create(
-            serving=False, repair_command=None, reconfigure=lambda: None
+            config=config,
+            serving=False,
+            repair_command=None,
+            reconfigure=lambda: None,
         )
         controller.run_forever()
     return 0

@@ -96,9 +96,10 @@ def command(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Show what happened on PLATFORM, the newest first.
 
-    A cycle has the code of its reason. A plan has its steps and their outcomes. A move
-    has its predicted and its real duration, and the load of both nodes in the cycle
-    that decided it and in the first one after it. A question mark means unknown.
+    A cycle is shown with the reason code of its decision, a plan with its steps and
+    their outcomes. A migration is shown with its predicted and its real duration, and
+    with the load of both nodes in the cycle that decided it and in the first one after
+    it. A question mark means unknown.
 
     \b
       opendrs history lab --since '2 d'
@@ -164,7 +165,7 @@ def _print_moves(entries: Iterable[dict[str, Any]]) -> None:
             table,
             _short_time(each["intended_at"]),
             *names,
-            each["outcome"] or "in progress",
+            each["outcome"] or "in-progress",
             _seconds(each["predicted_seconds"]),
             _seconds(each["seconds"]),
             _change(each, "source"),

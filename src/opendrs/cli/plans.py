@@ -133,7 +133,7 @@ def _print_list(platform: str, plans: Sequence[PlanRecord]) -> None:
             table,
             plan.id,
             plan.state,
-            str(len(plan.steps)),
+            step_count(plan),
             TextCell(Text(f"{created:%m-%d %H:%M}"), _time_text(created)),
             plan.policy,
             "; ".join(filter(None, [plan.detail, _expiry_text(plan)])),
@@ -170,6 +170,13 @@ def _print_plan(plan: PlanRecord, records: Sequence[StepRecord]) -> None:
         )
     screen.print()
     screen.print(table)
+
+
+def step_count(plan: PlanRecord) -> str:
+    """Return the number of steps of *plan*, such as `2 of 19` if 2 are approved."""
+    total = len(plan.steps)
+    approved = total if plan.approval is None else len(plan.approval.steps)
+    return str(total) if approved == total else f"{approved} of {total}"
 
 
 def chosen_steps_text(plan: PlanRecord, chosen: Sequence[StepId]) -> str:

@@ -85,7 +85,7 @@ def command(  # noqa: PLR0913 - one for each option
     config: Path | None,
     output_format: str,
 ) -> None:
-    """Compare the recorded loads with those under a simulated policy.
+    """Compare what happened with what one policy would have done.
 
     The first part counts the recorded decisions, plans and executed steps of the
     controller. The second part simulates the policy on the recorded load, as opendrs

@@ -150,7 +150,7 @@ def _move_row(move: Mapping[str, Any]) -> list[str]:
     return [
         _time(datetime.fromisoformat(move["intended_at"])),
         *names,
-        move["outcome"] or "in progress",
+        move["outcome"] or "in-progress",
         _seconds(move["predicted_seconds"]),
         _seconds(move["seconds"]),
     ]

@@ -51,7 +51,8 @@ def command(  # noqa: PLR0913 - one parameter for each option
     """Run the controller until stopped: plan and migrate in cycles.
 
     In each cycle ([controller] interval, default 300 seconds) the controller observes
-    the cluster and decides with the policy. What it does with the plan depends on the
+    the cluster and decides with the policy. No cycle begins while steps are running.
+    What it does with the plan depends on the
     mode: observe (the default) only records it, advise executes it after opendrs
     approve, automatic executes it at once. The command opendrs mode shows and changes
     the mode (not with --platform demo). The command opendrs pause cancels the running
@@ -141,6 +142,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
         controller = parts.create(
             serving=not once,
             repair_command=repair.line,
+            config=config,
             reconfigure=reloader.reconfigure,
         )
         if once:

@@ -190,9 +190,8 @@ def _summary_lines(answer: WhatIfAnswer) -> Iterator[Text]:
         yield _fits_text(result)
     yield _tolerance_text(answer.tolerance)
     if bound := answer.tolerance.bound:
-        guests = format_count(len(bound), "guest")
-        names = format_list(bound)
-        yield Text(printable(f"not counted: {guests} bound to their node: {names}"))
+        line = f"  not counting {format_list(bound)}, which cannot restart elsewhere"
+        yield Text(printable(line))
     yield _additional_text(answer.additional)
     drained = answer.dispensable
     names = f": {format_list(drained.nodes)}" if drained.nodes else ""
@@ -308,7 +307,14 @@ def _print_failures(
     if not failures:
         return
     screen.print()
-    headings = ("failed", "guests", "without\na node", "names", "nodes", "certainty")
+    headings = (
+        "failed",
+        "guests",
+        "without\na node",
+        "names",
+        "infeasible\nnodes",
+        "certainty",
+    )
     listing = create_table(*headings, right=["guests", "without\na node"])
     for each in failures[:limit]:
         add_row(listing, *_failure_cells(each))

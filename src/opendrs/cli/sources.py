@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -235,6 +236,12 @@ def only_platform(settings: Settings, config: Path) -> str:
         )
     (name,) = settings.platforms
     return name
+
+
+def command_target(platform: str, config: Path) -> str:
+    """Return *platform* and the option `--config` if *config* is not the default."""
+    options = [] if config == DEFAULT_CONFIG else ["--config", str(config.absolute())]
+    return shlex.join([platform, *options])
 
 
 def simulation_pace(output_format: str) -> float:

@@ -13,6 +13,7 @@ from opendrs.cli.breaker import api_breaker_text, breaker_text
 from opendrs.cli.console import console, print_indented, print_json, printable
 from opendrs.cli.formatting import describe_action, format_duration
 from opendrs.cli.options import JSON, config_option, format_option
+from opendrs.cli.plans import step_count
 from opendrs.cli.platform_store import open_to_read
 from opendrs.cli.schedule_status import EntryStatus, by_next_due, schedule_status
 from opendrs.cli.sources import load_store_settings
@@ -212,8 +213,8 @@ def _print_mode(status: ControllerStatus) -> None:
 def _plan_text(plan: PlanRecord) -> str:
     waits = plan.state is not PlanState.RUNNING
     expires = f", expires {plan.expires_at:%Y-%m-%d %H:%M:%S} UTC" if waits else ""
-    steps = format_count(len(plan.steps), "step")
-    return f"{plan.id} {plan.state}: {plan.policy}, {steps}{expires}"
+    steps = "step" if len(plan.steps) == 1 else "steps"
+    return f"{plan.id} {plan.state}: {plan.policy}, {step_count(plan)} {steps}{expires}"
 
 
 def _plan_document(plan: PlanRecord) -> dict[str, object]:

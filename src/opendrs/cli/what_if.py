@@ -126,7 +126,8 @@ def command(  # noqa: PLR0913 - one for each option
     cluster after the changes
 
     \b
-      - the node failures, any one or any two, after which all guests restart;
+      - whether all guests that can restart on another node do so after the failure
+        of any one node, or of any two at once;
       - how many guests of one size fit in addition;
       - how many nodes could be drained together, with the rules kept.
 

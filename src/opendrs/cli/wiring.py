@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from types import FrameType
 
 from opendrs.api.tls import check_credentials
@@ -19,7 +20,12 @@ from opendrs.cli.controller_policies import (
 )
 from opendrs.cli.platform_store import open_store
 from opendrs.cli.platforms import connect_platform
-from opendrs.cli.sources import ClusterSource, name_mismatches, observe
+from opendrs.cli.sources import (
+    ClusterSource,
+    command_target,
+    name_mismatches,
+    observe,
+)
 from opendrs.config import raise_diagnostics
 from opendrs.config.settings import ApiSettings, Settings
 from opendrs.controller import CancellationToken, ExecutionContext
@@ -127,6 +133,7 @@ class ControllerFactory:
     def create(
         self,
         *,
+        config: Path,
         serving: bool,
         repair_command: str | None,
         reconfigure: Callable[[], Reconfiguration | None],
@@ -134,6 +141,7 @@ class ControllerFactory:
         """Return the controller.
 
         Args:
+            config: The configuration file, for the commands that messages suggest.
             serving: Start the API server. Recorded requests are decided on anyway.
             repair_command: Command that repairs violated rules, for the log; None if
                 there is none.
@@ -143,8 +151,9 @@ class ControllerFactory:
         Raises:
             ConfigurationError: The configured address cannot be listened on.
         """
-        self._log_start()
-        self._approvals = self._create_approvals()
+        target = command_target(self._source.platform.name, config)
+        self._log_start(target)
+        self._approvals = self._create_approvals(target)
         requests = self._settings.api
         schedule = configured_schedule(self._settings, self._store, self._source.clock)
         decision_source = self._decision_source(self._settings, schedule)
@@ -171,14 +180,14 @@ class ControllerFactory:
             self._approvals,
         )
 
-    def _create_approvals(self) -> PlanApprovals:
+    def _create_approvals(self, target: str) -> PlanApprovals:
         return PlanApprovals(
             DatabasePlanStore(self._store),
             self._store,
             self._source.clock,
             self._settings.controller,
             self._cancellation,
-            platform=self._source.platform.name,
+            target=target,
             schedule=self._settings.schedule,
         )
 
@@ -273,16 +282,15 @@ class ControllerFactory:
         )
         return server.require_alive
 
-    def _log_start(self) -> None:
+    def _log_start(self, target: str) -> None:
         name, settings = self._source.platform.name, self._settings.controller
         entries = self._store.load_all(OPERATOR_ENTRIES)
         mode = overall_mode(self._settings, entries, self._source.clock.now())
-        in_memory = not self._source.is_persistent
         change = (
             "to change it, set mode in [controller] of the configuration file and "
             'restart (without a database, the command "opendrs mode" cannot change it)'
-            if in_memory
-            else f"change it with: opendrs mode {name} MODE"
+            if not self._source.is_persistent
+            else f"change it with: opendrs mode {target} MODE"
         )
         log_event(
             LogEventCode.CONTROLLER_STARTED,

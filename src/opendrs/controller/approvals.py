@@ -71,7 +71,8 @@ class PlanApprovals:
         clock: The time.
         settings: The configured modes.
         cancellation: Stop requests to this process.
-        platform: Name of the platform, for the commands that messages suggest.
+        target: Platform and configuration file, as in the commands that messages
+            suggest.
         schedule: Entries of the schedule of the controller.
     """
 
@@ -83,10 +84,10 @@ class PlanApprovals:
         settings: ControllerSettings,
         cancellation: CancellationToken,
         *,
-        platform: str,
+        target: str,
         schedule: Sequence[ScheduleSettings] = (),
     ) -> None:
-        self._platform = platform
+        self._target = target
         self._plans = plans
         self._states = PlanStates(plans, store, clock)
         self._store = store
@@ -283,7 +284,7 @@ class PlanApprovals:
             LogEventCode.PLAN_PROPOSED,
             f"plan {plan.id} proposed: {format_count(len(plan.steps), 'step')}; "
             f"approve it before {plan.expires_at:%H:%M:%S} UTC with "
-            f"opendrs approve {self._platform} {plan.id}",
+            f"opendrs approve {self._target} {plan.id}",
             plan=plan.id,
             run=plan.run,
             expires_at=plan.expires_at.isoformat(),

@@ -11,7 +11,7 @@ from opendrs.placement.arrays import NO_NODE, DisplacedGroup, PlacementArrays
 from opendrs.placement.reasons import describe_reasons
 from opendrs.placement.search import PlacementResult, SearchBudget, place_groups
 from opendrs.placement.state import PlacementState
-from opendrs.placement.what_if import bound_detail
+from opendrs.rules import restart_blocker
 
 MAX_PAIR_PLACEMENTS = 200_000  # restarts for which pairs of nodes are evaluated
 
@@ -24,7 +24,6 @@ class IntoleratedFailure:
         nodes: Nodes that fail at the same time.
         displaced: Number of their guests that could start on another node.
         unplaced: Guests for which no node was found.
-        detail: Number of nodes that are infeasible for the first of them, by reason.
         detail: Number of nodes that are infeasible for the first of them, by reason.
         is_proven: Whether provably not all of them fit. Otherwise no placement was
             found within the limit of the search.
@@ -75,7 +74,7 @@ class _FailureModel:
         self.bound = frozenset(
             guest.id
             for guest in snapshot.guests.values()
-            if guest.is_active and bound_detail(guest, snapshot.nodes[guest.node])
+            if guest.is_active and restart_blocker(guest, snapshot.nodes[guest.node])
         )
         self.nodes = [
             index

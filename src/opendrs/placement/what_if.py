@@ -8,10 +8,8 @@ from dataclasses import dataclass, replace
 from opendrs.arrays import MobilityFilter, SkippedGuest, skip_reasons
 from opendrs.metrics import LoadModel
 from opendrs.model import (
-    Guest,
     GuestId,
     Limits,
-    Mobility,
     Node,
     NodeId,
     NodeState,
@@ -28,7 +26,12 @@ from opendrs.placement.changes import (
 from opendrs.placement.reasons import UnplacedReason, describe_reasons
 from opendrs.placement.search import SearchBudget, place_groups
 from opendrs.placement.state import PlacementState
-from opendrs.rules import Violation, new_violations, usable_memory
+from opendrs.rules import (
+    Violation,
+    new_violations,
+    restart_blocker,
+    usable_memory,
+)
 
 ANY_MOBILITY = MobilityFilter(
     load_model=LoadModel.DYNAMIC, allow_cold_migration=True, include_unlimited=True
@@ -146,16 +149,6 @@ def apply_scenario(
     )
 
 
-def bound_detail(guest: Guest, node: Node) -> str | None:
-    """Return why *guest* cannot start on another node than *node*, or None."""
-    if guest.mobility is Mobility.NONE:
-        suffix = f": {guest.mobility_detail}" if guest.mobility_detail else ""
-        return f"not migratable{suffix}"
-    local = {each.id for each in node.storages or () if each.shared is False}
-    disks = sorted({disk.storage for disk in guest.disks or ()} & local)
-    return f"disk on {disks[0]}, a storage of {node.id} alone" if disks else None
-
-
 def _bound_guests(
     arrays: PlacementArrays, scenario: Scenario, limits: Limits
 ) -> Iterator[tuple[GuestId, tuple[UnplacedReason, str]]]:
@@ -166,7 +159,7 @@ def _bound_guests(
         if not guest.is_active:
             continue
         if guest.node in scenario.fail:
-            detail = bound_detail(guest, snapshot.nodes[guest.node])
+            detail = restart_blocker(guest, snapshot.nodes[guest.node])
             if detail is not None:
                 yield guest.id, (UnplacedReason.BOUND_TO_NODE, detail)
         elif guest.id in skipped:

@@ -6,6 +6,7 @@ from opendrs.rules.compilation import compile_rules as compile_rules
 from opendrs.rules.contradictions import Contradiction as Contradiction
 from opendrs.rules.feasibility import UNLISTED as UNLISTED
 from opendrs.rules.feasibility import FeasibilityChecker as FeasibilityChecker
+from opendrs.rules.feasibility import restart_blocker as restart_blocker
 from opendrs.rules.guest_keys import GROUP_RULES as GROUP_RULES
 from opendrs.rules.guest_keys import keyed_group_rules as keyed_group_rules
 from opendrs.rules.guest_keys import keyed_node_rules as keyed_node_rules

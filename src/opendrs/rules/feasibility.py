@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 
@@ -10,6 +11,7 @@ from opendrs.model import (
     Guest,
     GuestId,
     Limits,
+    Mobility,
     Node,
     NodeAffinity,
     NodeId,
@@ -22,6 +24,7 @@ from opendrs.rules.memory import AvailableMemory, available_memory, required_mem
 
 MoveGroup = Sequence[Guest]
 
+_LOCAL_STORAGE = re.compile(r"\blocal\b|\bnot on shared storage\b", re.IGNORECASE)
 UNLISTED = -1  # priority of a node that a rule does not name, as in Proxmox VE
 
 
@@ -254,3 +257,22 @@ def _memory_shortage(left: AvailableMemory) -> str | None:
 
 def _format_guests(guests: Iterable[GuestId]) -> str:
     return format_list(sorted(guests), separator=" and ")
+
+
+def restart_blocker(guest: Guest, node: Node) -> str | None:
+    """Return why *guest* cannot start on another node when *node* fails, or None.
+
+    A pin or a lock does not prevent a restart: the guest has no other choice. A guest
+    that only lacks live migration restarts as well, unless a disk is on its node alone.
+    A local disk is found by the storages of *node*. Where these are unknown, it is
+    found by the sentence with which the platform explains the cold mobility.
+    """
+    local = {each.id for each in node.storages or () if each.shared is False}
+    disks = sorted({disk.storage for disk in guest.disks or ()} & local)
+    if disks:
+        return f"disk on {disks[0]}, a storage of {node.id} alone"
+    detail, mobility = guest.mobility_detail, guest.effective_mobility
+    if mobility is Mobility.NONE:
+        return detail or "not migratable"
+    is_local = mobility is Mobility.COLD and _LOCAL_STORAGE.search(detail or "")
+    return detail if is_local else None

@@ -46,7 +46,7 @@ class AdvisedAgents(AgentCluster):
             self.simulation.clock,
             ControllerSettings(**settings),
             self.simulation.cancellation,
-            platform="lab",
+            target="lab",
         )
         self.restart()
 

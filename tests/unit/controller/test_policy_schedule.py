@@ -136,7 +136,7 @@ class ScheduledController:
                 simulation.clock,
                 settings.controller,
                 simulation.cancellation,
-                platform="lab",
+                target="lab",
                 schedule=entries,
             ),
             schedule=schedule,

@@ -42,13 +42,13 @@ from opendrs.pve_ha.simulator.setup import (
     DrillSetup,
     has_power,
     prepare_drill,
-    restart_blocker,
 )
 from opendrs.pve_ha.status_files import DatacenterSettings
 from opendrs.rules import (
     AvailableMemory,
     new_violations,
     required_memory,
+    restart_blocker,
     usable_memory,
 )
 
@@ -248,7 +248,7 @@ def _find_affected_guests(
             downtime=None
             if timeline is None or target is None
             else timeline.downtime(history.ended_at),
-            blocker=restart_blocker(guest),
+            blocker=restart_blocker(guest, setup.snapshot.nodes[source]),
         )
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from opendrs.model import (
     Guest,
-    Mobility,
     Node,
     NodeId,
     NodeState,
@@ -35,32 +33,7 @@ from opendrs.pve_ha.simulator.service_requests import (
 )
 from opendrs.pve_ha.states import ServiceId
 from opendrs.pve_ha.status_files import DatacenterSettings
-
-LOCAL_STORAGE_PATTERN = re.compile(
-    r"\blocal\b|\bnot on shared storage\b", re.IGNORECASE
-)
-
-
-def restart_blocker(guest: Guest) -> str | None:
-    """Return the reason for which *guest* cannot start on another node.
-
-    A guest with cold mobility can start elsewhere after the loss of its node, unless
-    its disk is local. The snapshot contains that only as a sentence.
-
-    Returns:
-        The reason in the snapshot; None if the guest can start elsewhere.
-    """
-    if guest.effective_mobility is Mobility.NONE:
-        return guest.mobility_detail or "mobility none in the snapshot"
-    is_local = guest.mobility_detail is not None and LOCAL_STORAGE_PATTERN.search(
-        guest.mobility_detail
-    )
-    return (
-        guest.mobility_detail
-        if guest.effective_mobility is Mobility.COLD and is_local
-        else None
-    )
-
+from opendrs.rules import restart_blocker
 
 INITIAL_EVENTS_ORIGIN = "initial events"
 
@@ -163,7 +136,7 @@ class _ScenarioBuilder:
 
     def _failures(self, guest: Guest) -> InjectedFailures | None:
         failures = self.requests.request_for(guest.id).failures
-        if restart_blocker(guest) is None:
+        if restart_blocker(guest, self.snapshot.nodes[guest.node]) is None:
             return failures
         own_node = self.names.nodes[guest.node]
         return replace(failures or InjectedFailures(), only_on=own_node)

@@ -171,7 +171,7 @@ def test_killed_process_raises_error() -> None:
             "a graphics card is passed through",
             "a graphics card is passed",
         ),
-        (Mobility.NONE, None, "mobility none in the snapshot"),
+        (Mobility.NONE, None, "not migratable"),
         (Mobility.COLD, "its disk is local to the host", "its disk is local"),
         (Mobility.COLD, "disk /x is not on shared storage", "disk /x is not on"),
     ],
