@@ -67,7 +67,8 @@ def command(  # noqa: PLR0913 - one for each option
     prints a link to the dashboard, and logs what it does. In mode advise, it executes
     the plans that you approve, in the dashboard or with opendrs approve. Drain nodes in
     the dashboard: commands that observe the cluster themselves, such as plan and drain,
-    cannot reach a simulated one. All files are temporary.
+    cannot reach a simulated one. Ctrl-C aborts the running migrations. All files are
+    temporary.
 
     \b
       opendrs demo
