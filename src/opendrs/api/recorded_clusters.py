@@ -17,6 +17,7 @@ from typing import Any
 from opendrs.config.snapshot_reading import recorded_snapshot_from
 from opendrs.controller.views.figures import reading_record
 from opendrs.controller.views.load_points import LoadPoint, load_point
+from opendrs.controller.views.reasons import reason_documents
 from opendrs.controller.views.rule_states import rule_documents
 from opendrs.errors import ConfigurationError, StoreError
 from opendrs.model import Snapshot
@@ -47,6 +48,20 @@ class RecordedCluster:
         """
         with self._lock:
             return self._rules
+
+    @property
+    def reasons(self) -> list[dict[str, Any]]:
+        """Return why guests stay and nodes receive none.
+
+        Raises:
+            StoreError: The record is damaged.
+        """
+        with self._lock:
+            return self._reasons
+
+    @cached_property
+    def _reasons(self) -> list[dict[str, Any]]:
+        return reason_documents(self.cycle, self._snapshot)
 
     @cached_property
     def _rules(self) -> list[dict[str, Any]]:

@@ -117,7 +117,7 @@ def test_nodes_that_receive_no_guests_have_a_reason() -> None:
         node("h", 0.96),
     )
 
-    documents = reason_documents(decided(snapshot))
+    documents = reason_documents(decided(snapshot), snapshot)
 
     found = {each["code"]: each["nodes"] for each in documents if each["nodes"]}
     assert found == {
