@@ -105,7 +105,7 @@ def test_plan_with_a_step_that_the_guard_rejects_is_not_valid() -> None:
         assert not is_valid(plan, decision(snapshot, "g3"))
 
 
-def test_plan_whose_guest_is_gone_is_not_valid() -> None:
+def test_plan_of_a_guest_that_is_gone_is_not_valid() -> None:
     plan = proposed(decision(loaded(), "g1", "g2"))
     left = loaded()
     guests = {name: each for name, each in left.guests.items() if name != "g1"}

@@ -25,7 +25,7 @@ from opendrs.api.schema.subjects import (
 )
 from opendrs.controller.drained_nodes import drained_nodes
 from opendrs.controller.views.consolidation import consolidation_document
-from opendrs.controller.views.history_entries import move_entry
+from opendrs.controller.views.history_entries import move_entry, with_plan
 from opendrs.controller.views.load_points import LoadPoint, guest_series, node_series
 from opendrs.controller.views.subjects import guest_page, node_page
 from opendrs.model import time_as_text
@@ -174,9 +174,11 @@ def _over_time(
     )
     return {
         "series": {**series(loads.points, name), "complete": loads.complete},
-        "moves": [
-            move_entry(history, each) for each in history.steps(chosen, MAX_MOVES)
-        ],
+        "moves": with_plan(
+            (move_entry(history, each) for each in history.steps(chosen, MAX_MOVES)),
+            context.stores.plans,
+            history,
+        ),
     }
 
 

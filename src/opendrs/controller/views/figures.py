@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opendrs.errors import StoreError
-from opendrs.metrics import imbalance
+from opendrs.metrics import ImbalanceMetric, imbalance
 from opendrs.model import GuestState, NodeState
 from opendrs.ports import CycleRecord
 
@@ -26,8 +26,8 @@ class ClusterFigures:
     """Figures of one cycle; None if unknown.
 
     Attributes:
-        imbalance: Normalized coefficient of variation of the load of the online nodes
-            with known load, in [0, 1]; see `opendrs.metrics.imbalance`.
+        imbalance: Imbalance of the load of the online nodes with known load, in the
+            metric of the policy; see `opendrs.metrics.imbalance`.
         worst_node: The online node with the highest load, of CPU or memory.
         highest_cpu: Highest load of the CPU of an online node.
         highest_memory: The same of the memory.
@@ -77,8 +77,11 @@ def _figures(document: Plain) -> ClusterFigures:
         and (load := known_load(node)) is not None
     }
     violated = document["decision"].get("violations", {}).get("before", ())
+    metric = ImbalanceMetric(
+        document["settings"].get("imbalance_metric", ImbalanceMetric.CV)
+    )
     return ClusterFigures(
-        imbalance=imbalance([sum(each) / 2 for each in loads.values()])
+        imbalance=imbalance([sum(each) / 2 for each in loads.values()], metric)
         if loads
         else None,
         worst_node=max(loads, key=lambda name: max(loads[name]), default=None),
