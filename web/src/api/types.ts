@@ -23,6 +23,7 @@ export type LogEvent = Schemas["EventDocument"];
 export type EventList = Schemas["EventList"];
 
 export type PlanSummary = Schemas["PlanSummaryDocument"];
+export type PlanReference = Schemas["PlanReference"];
 export type PlanList = Schemas["PlanList"];
 export type Plan = Schemas["PlanDocument"];
 export type Step = Schemas["PlanStepDocument"];
