@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpx2
 import pytest
 
 from support.browser import DESKTOP, PHONE, DashboardPage, chromium, dashboard_page
@@ -31,9 +32,11 @@ SCREENS = (
     "history",
     "history?view=moves",
     "what-if",
+    "jobs",
     "consolidation",
     "control",
     "settings",
+    "tokens",
     "audit",
     "no-such-screen",
 )
@@ -318,6 +321,58 @@ def test_node_page_has_the_guests_that_cause_its_load(
 def _percent(row: str) -> int:
     """Return the first percentage in the text of a row."""
     return next(int(each.rstrip("%")) for each in row.split() if each.endswith("%"))
+
+
+def test_admin_creates_a_token_sees_it_once_and_revokes_it(
+    browser: Browser, lab: DashboardLab, admin: str
+) -> None:
+    with dashboard_page(browser, lab.address) as dashboard:
+        page = dashboard.page
+        dashboard.sign_in(admin)
+        dashboard.show("tokens")
+        page.get_by_role("button", name="Create a token").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Name").fill("grafana")
+        dialog.get_by_role("button", name="Create").click()
+        secret = page.locator(".secret").inner_text()
+        headers = {"Authorization": f"Bearer {secret}"}
+        plans = f"{lab.address}/api/v1/plans"
+        assert httpx2.get(plans, headers=headers).status_code == 200
+        page.get_by_role("button", name="Hide it").click()
+        assert secret not in page.content()
+        row = page.get_by_role("table").get_by_role("row").filter(has_text="grafana")
+
+        row.get_by_role("button", name="Revoke").click()
+        dialog.get_by_role("button", name="Revoke").click()
+
+        row.get_by_text("revoked").wait_for()
+        assert httpx2.get(plans, headers=headers).status_code == 401
+
+
+def test_drill_and_backtest_are_listed_with_their_results(
+    browser: Browser, lab: DashboardLab
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+
+    with dashboard_page(browser, lab.address) as dashboard:
+        page = dashboard.page
+        page.set_default_timeout(120_000)  # the process of the jobs starts
+        dashboard.sign_in(lab.token("viewer"))
+        dashboard.show("jobs")
+        page.get_by_label("Node that fails").select_option("node03")
+        page.get_by_role("button", name="Start the drill").click()
+        page.get_by_role("heading", name="Failures").wait_for()
+        page.get_by_label("threshold-rebalance").check()
+        page.get_by_role("button", name="Start the backtest").click()
+        answer = dashboard.panel("Result: backtest")
+        answer.get_by_role("cell", name="threshold-rebalance").wait_for()
+        jobs = dashboard.panel("Jobs").get_by_role("row")
+        jobs.filter(has_text="backtest").get_by_text("done").wait_for()
+        violations = axe.run(page).response["violations"]
+        jobs.filter(has_text="drill").get_by_role("button", name="Result").click()
+        dashboard.panel("Result: drill").get_by_role("link", name="node03").wait_for()
+
+    assert violations == []
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

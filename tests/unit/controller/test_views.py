@@ -170,12 +170,16 @@ def test_drained_nodes_are_one_exception_each() -> None:
     assert [each["subject"] for each in violated_rules(decision)] == ["apart"]
 
 
-@pytest.mark.parametrize(("metric", "expected"), [("cv", 2**0.5), ("normalized-cv", 1)])
-def test_imbalance_is_in_the_metric_of_the_policy(metric: str, expected: float) -> None:
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [(ImbalanceMetric.CV, 2**0.5), (ImbalanceMetric.NORMALIZED_CV, 1)],
+)
+def test_imbalance_has_the_given_metric(
+    metric: ImbalanceMetric, expected: float
+) -> None:
     snapshot = cluster(nodes={"a": 0.9, "b": 0.0, "c": 0.0}, guests={})
-    policy = Balance(imbalance_metric=ImbalanceMetric(metric))
 
-    found = cluster_figures(decided(snapshot, policy))
+    found = cluster_figures(decided(snapshot), metric)
 
     assert found.imbalance == pytest.approx(expected)
 

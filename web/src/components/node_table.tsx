@@ -25,7 +25,7 @@ export function nodeColumns(nodes: NodeColumns, guests: ArrayLike<number>): Colu
     {
       key: "state",
       title: "State",
-      track: "8rem",
+      track: "12rem",
       wide: true,
       value: (row) => nodes.state[row] ?? "",
       cell: (row) => (
@@ -97,7 +97,7 @@ export function nodeColumns(nodes: NodeColumns, guests: ArrayLike<number>): Colu
     {
       key: "role",
       title: "In the plan",
-      track: "6rem",
+      track: "7rem",
       wide: true,
       value: (row) => nodes.role[row] ?? null,
       cell: (row) => (nodes.role[row] === "neutral" ? "" : (nodes.role[row] ?? "")),

@@ -11,7 +11,8 @@ import { useDocument } from "../live/loader";
 
 function argumentText(name: string, value: unknown): string {
   if (name === "seconds" && typeof value === "number") return duration(value);
-  return typeof value === "string" ? value : JSON.stringify(value);
+  if (typeof value !== "string") return JSON.stringify(value);
+  return /^\d{4}-\d\d-\d\dT/.test(value) ? dateTime(value) : value;
 }
 
 function argumentsText(entry: AuditEntry | undefined): string {

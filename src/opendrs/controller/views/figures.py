@@ -26,8 +26,8 @@ class ClusterFigures:
     """Figures of one cycle; None if unknown.
 
     Attributes:
-        imbalance: Imbalance of the load of the online nodes with known load, in the
-            metric of the policy; see `opendrs.metrics.imbalance`.
+        imbalance: Imbalance of the load of the online nodes with known load; see
+            `opendrs.metrics.imbalance`.
         worst_node: The online node with the highest load, of CPU or memory.
         highest_cpu: Highest load of the CPU of an online node.
         highest_memory: The same of the memory.
@@ -59,17 +59,19 @@ def reading_record(run: str) -> Iterator[None]:
         raise StoreError(f"store: cycle {run}: cannot be read: {err!r}") from err
 
 
-def cluster_figures(cycle: CycleRecord) -> ClusterFigures:
-    """Return the figures of *cycle*.
+def cluster_figures(
+    cycle: CycleRecord, metric: ImbalanceMetric = ImbalanceMetric.CV
+) -> ClusterFigures:
+    """Return the figures of *cycle*, with the imbalance in *metric*.
 
     Raises:
         StoreError: The record is damaged.
     """
     with reading_record(cycle.run):
-        return _figures(cycle.document)
+        return _figures(cycle.document, metric)
 
 
-def _figures(document: Plain) -> ClusterFigures:
+def _figures(document: Plain, metric: ImbalanceMetric) -> ClusterFigures:
     loads = {
         name: load
         for name, node in document["snapshot"]["nodes"].items()
@@ -77,9 +79,6 @@ def _figures(document: Plain) -> ClusterFigures:
         and (load := known_load(node)) is not None
     }
     violated = document["decision"].get("violations", {}).get("before", ())
-    metric = ImbalanceMetric(
-        document["settings"].get("imbalance_metric", ImbalanceMetric.CV)
-    )
     return ClusterFigures(
         imbalance=imbalance([sum(each) / 2 for each in loads.values()], metric)
         if loads
