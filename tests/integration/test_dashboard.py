@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import httpx2
 import pytest
 
 from support.browser import DESKTOP, PHONE, DashboardPage, chromium, dashboard_page
-from support.dashboard_lab import DashboardLab, eventually
+from support.dashboard_lab import PLATFORM, DashboardLab, eventually
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -31,9 +32,11 @@ SCREENS = (
     "history",
     "history?view=moves",
     "what-if",
+    "jobs",
     "consolidation",
     "control",
     "settings",
+    "tokens",
     "audit",
     "no-such-screen",
 )
@@ -126,15 +129,19 @@ def _watch_it_run(dashboard: DashboardPage) -> None:
     running = page.locator(".step-outcome").filter(has_text="running")
     running.filter(has_text="%").first.wait_for()
     page.locator(".step-details").filter(has_text="transferred").wait_for()
-    page.locator("h1").filter(has_text="done").wait_for()
+    page.locator("h1").filter(has_text="partly done").wait_for()
     page.locator(".step-outcome").filter(has_text="predicted").first.wait_for()
 
 
 def _find_it_in_the_history(dashboard: DashboardPage, guest: str) -> None:
+    dashboard.show("plans?state=done")
+    plan = dashboard.page.get_by_role("table").get_by_role("link").first.inner_text()
     dashboard.show("history?view=moves")
-    dashboard.panel("Moves, the newest first").get_by_role(
-        "link", name=guest
-    ).wait_for()
+    move = dashboard.panel("Moves, the newest first").get_by_role("row")
+    move = move.filter(has=dashboard.page.get_by_role("link", name=guest))
+    assert move.get_by_role("link", name=plan).count() == 1
+    assert "improves balance" in move.inner_text()
+    assert "anna" in move.inner_text()
 
 
 def _slide_back(dashboard: DashboardPage) -> None:
@@ -199,6 +206,173 @@ def _drain_a_node(dashboard: DashboardPage) -> None:
     page.get_by_role("button", name="End the drain").wait_for()
     dashboard.show("control")
     dashboard.panel("Drained nodes").get_by_text("new memory").wait_for()
+    dashboard.show("overview")
+    draining = dashboard.panel("Exceptions").get_by_role("listitem")
+    draining = draining.filter(has_text="node draining")
+    draining.get_by_text("guests still on it").wait_for()
+    assert draining.count() == 1
+
+
+def test_waiting_plan_stays_open_and_the_next_cycle_is_shown(
+    browser: Browser, lab: DashboardLab, admin: str
+) -> None:
+    with dashboard_page(browser, lab.address) as dashboard:
+        page = dashboard.page
+        dashboard.sign_in(admin)
+        plan = _plan(dashboard)
+        status = page.get_by_role("region", name="Status")
+        status.get_by_text("may propose a plan").wait_for()
+        known = _runs(lab)
+
+        eventually(lambda: len(_runs(lab) - known) > 3, "cycles with other loads")
+
+        assert _plan(dashboard) == plan
+        states = [each["state"] for each in _plans(lab)]
+        assert states == ["proposed"]
+        events = dashboard.panel("Recent events")
+        events.get_by_role("link", name=f"See plan {plan}").first.wait_for()
+        assert events.get_by_text("opendrs approve").count() == 0
+
+
+def _plans(lab: DashboardLab) -> list[dict[str, Any]]:
+    """Return all plans."""
+    found: Any = lab.command("plans", PLATFORM)
+    return list(found)
+
+
+def _runs(lab: DashboardLab) -> set[str]:
+    """Return the runs of the newest cycles."""
+    found: Any = lab.command("history", PLATFORM, "--limit", "50")
+    return {each["run"] for each in found}
+
+
+def test_age_of_the_loads_is_shown_while_a_plan_runs(
+    browser: Browser, own_lab: DashboardLab
+) -> None:
+    with dashboard_page(browser, own_lab.address) as dashboard:
+        page = dashboard.page
+        dashboard.sign_in(own_lab.token("operator"))
+        plan = _plan(dashboard)
+        dashboard.panel("Nodes (12)").get_by_text("observed").wait_for()
+
+        own_lab.command("approve", PLATFORM, plan)
+
+        age = page.locator(".observed-old").filter(has_text="is running")
+        age.get_by_role("link", name=plan).wait_for()
+        status = page.get_by_role("region", name="Status")
+        status.get_by_text("has ended").wait_for()
+        for screen in ("nodes", "guests", "nodes/node03", "guests/vm:103"):
+            dashboard.show(screen)
+            assert age.count() == 1, screen
+
+
+def test_list_scrolls_with_the_page_and_sorting_begins_at_the_top(
+    browser: Browser, lab: DashboardLab, admin: str
+) -> None:
+    with dashboard_page(browser, lab.address) as dashboard:
+        page = dashboard.page
+        dashboard.sign_in(admin)
+        dashboard.show("guests")
+        table = page.get_by_role("table", name="Guests")
+        height = "e => [e.scrollHeight - e.clientHeight, e.clientHeight]"
+        hidden, shown = table.evaluate(height)
+        assert hidden <= 0 < shown - page.viewport_size["height"]  # type: ignore[index]
+        page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+        table.locator("[aria-rowindex='81']").wait_for()
+
+        page.get_by_role("button", name="Guest", exact=True).click()
+
+        first = table.locator("[aria-rowindex='2']")
+        first.get_by_role("link", name="vm:101").wait_for()
+        box = first.bounding_box()
+        assert box is not None
+        assert box["y"] > 0
+
+
+def test_node_page_has_the_guests_that_cause_its_load(
+    browser: Browser, lab: DashboardLab, admin: str
+) -> None:
+    with dashboard_page(browser, lab.address) as dashboard:
+        page = dashboard.page
+        dashboard.sign_in(admin)
+        dashboard.show("nodes")
+        page.get_by_role("columnheader", name="Worst").and_(
+            page.locator("[aria-sort=descending]")
+        ).wait_for()
+        page.locator("[aria-rowindex='2']").get_by_role(
+            "link", name="node03"
+        ).wait_for()
+        dashboard.show("overview")
+        tile = page.locator(".map-focus").bounding_box()
+        assert tile is not None
+
+        page.mouse.click(tile["x"] + 20, tile["y"] + 20)
+
+        page.get_by_role("heading", name="Node node01").wait_for()
+        dashboard.show("nodes/node03")
+        guests = dashboard.panel("Guests (14)")
+        guests.get_by_text("The most loaded resource is").wait_for()
+        rows = guests.locator(".table-body .table-row")
+        shares = [_percent(rows.nth(row).inner_text()) for row in range(14)]
+        assert shares == sorted(shares, reverse=True)
+        assert shares[0] > 0
+
+
+def _percent(row: str) -> int:
+    """Return the first percentage in the text of a row."""
+    return next(int(each.rstrip("%")) for each in row.split() if each.endswith("%"))
+
+
+def test_admin_creates_a_token_sees_it_once_and_revokes_it(
+    browser: Browser, lab: DashboardLab, admin: str
+) -> None:
+    with dashboard_page(browser, lab.address) as dashboard:
+        page = dashboard.page
+        dashboard.sign_in(admin)
+        dashboard.show("tokens")
+        page.get_by_role("button", name="Create a token").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Name").fill("grafana")
+        dialog.get_by_role("button", name="Create").click()
+        secret = page.locator(".secret").inner_text()
+        headers = {"Authorization": f"Bearer {secret}"}
+        plans = f"{lab.address}/api/v1/plans"
+        assert httpx2.get(plans, headers=headers).status_code == 200
+        page.get_by_role("button", name="Hide it").click()
+        assert secret not in page.content()
+        row = page.get_by_role("table").get_by_role("row").filter(has_text="grafana")
+
+        row.get_by_role("button", name="Revoke").click()
+        dialog.get_by_role("button", name="Revoke").click()
+
+        row.get_by_text("revoked").wait_for()
+        assert httpx2.get(plans, headers=headers).status_code == 401
+
+
+def test_drill_and_backtest_are_listed_with_their_results(
+    browser: Browser, lab: DashboardLab
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+
+    with dashboard_page(browser, lab.address) as dashboard:
+        page = dashboard.page
+        page.set_default_timeout(120_000)  # the process of the jobs starts
+        dashboard.sign_in(lab.token("viewer"))
+        dashboard.show("jobs")
+        page.get_by_label("Node that fails").select_option("node03")
+        page.get_by_role("button", name="Start the drill").click()
+        page.get_by_role("heading", name="Failures").wait_for()
+        page.get_by_label("threshold-rebalance").check()
+        page.get_by_role("button", name="Start the backtest").click()
+        answer = dashboard.panel("Result: backtest")
+        answer.get_by_role("cell", name="threshold-rebalance").wait_for()
+        jobs = dashboard.panel("Jobs").get_by_role("row")
+        jobs.filter(has_text="backtest").get_by_text("done").wait_for()
+        violations = axe.run(page).response["violations"]
+        jobs.filter(has_text="drill").get_by_role("button", name="Result").click()
+        dashboard.panel("Result: drill").get_by_role("link", name="node03").wait_for()
+
+    assert violations == []
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

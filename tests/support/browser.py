@@ -118,4 +118,4 @@ def dashboard_page(
     page = DashboardPage(context.new_page(), address)
     yield page
     context.close()
-    assert page.errors == []
+    assert page.errors == [], page.errors

@@ -14,6 +14,7 @@ import { Consolidation } from "./pages/consolidation";
 import { Control } from "./pages/control";
 import { GuestPage, Guests } from "./pages/guests";
 import { History } from "./pages/history";
+import { Jobs } from "./pages/jobs";
 import { Login } from "./pages/login";
 import { NodePage, Nodes } from "./pages/nodes";
 import { Overview } from "./pages/overview";
@@ -22,6 +23,7 @@ import { Plans } from "./pages/plans";
 import { Reasons } from "./pages/reasons";
 import { Rules } from "./pages/rules";
 import { SettingsPage } from "./pages/settings";
+import { Tokens } from "./pages/tokens";
 import { WhatIf } from "./pages/what_if";
 import { href, replace, route } from "./router";
 import { isPhone } from "./screen";
@@ -42,9 +44,11 @@ const SCREENS: readonly Screen[] = [
   { path: "rules", title: "Rules", show: () => <Rules /> },
   { path: "history", title: "History", show: () => <History /> },
   { path: "what-if", title: "What if", show: () => <WhatIf /> },
+  { path: "jobs", title: "Drills, backtests", show: () => <Jobs /> },
   { path: "consolidation", title: "Consolidation", show: () => <Consolidation /> },
   { path: "control", title: "Control", show: () => <Control /> },
   { path: "settings", title: "Settings", show: () => <SettingsPage /> },
+  { path: "tokens", title: "Tokens", show: () => <Tokens /> },
   { path: "audit", title: "Audit", show: () => <Audit /> },
 ];
 

@@ -16,6 +16,27 @@ export function drainState(nodes: NodeColumns, node: number, guests: number): ""
   return guests > 0 ? "draining" : "drained";
 }
 
+export interface WorstLoad {
+  resource: "CPU" | "memory";
+  load: number;
+}
+
+/** Return the resource of a node with the highest load; null if none is known. */
+export function worstLoad(nodes: NodeColumns, node: number): WorstLoad | null {
+  const cpu = nodes.cpu[node] ?? null;
+  const memory = nodes.memory[node] ?? null;
+  if (cpu === null && memory === null) return null;
+  return memory === null || (cpu !== null && cpu >= memory) ? { resource: "CPU", load: cpu ?? 0 } : { resource: "memory", load: memory };
+}
+
+/** Return the share of a guest in the cores and the memory of its node. */
+export function nodeShare(guests: GuestColumns, nodes: NodeColumns, row: number, resource: "cpu" | "memory"): number | null {
+  const node = guests.node[row];
+  const used = guests[resource][row] ?? null;
+  const size = node == null ? null : ((resource === "cpu" ? nodes.cpu_capacity : nodes.memory_capacity)[node] ?? null);
+  return used === null || size === null || size <= 0 ? null : used / size;
+}
+
 /** Return the rows of the guests on a node. */
 export function guestsOf(guests: GuestColumns, node: number): number[] {
   return guests.node.flatMap((each, row) => (each === node ? [row] : []));

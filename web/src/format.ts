@@ -38,8 +38,11 @@ export function duration(seconds: Maybe): string {
     return `${Math.floor(total / 60)} min${seconds === 0 ? "" : ` ${seconds} s`}`;
   }
   const hours = Math.floor(total / 3600);
-  if (hours < 48) return `${hours} h ${Math.floor((total % 3600) / 60)} min`;
-  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  if (hours < 48) {
+    const minutes = Math.floor((total % 3600) / 60);
+    return `${hours} h${minutes === 0 ? "" : ` ${minutes} min`}`;
+  }
+  return `${Math.floor(hours / 24)} d${hours % 24 === 0 ? "" : ` ${hours % 24} h`}`;
 }
 
 export function count(value: number, noun: string, plural = `${noun}s`): string {
@@ -68,6 +71,11 @@ export function clockTime(text: string): string {
 export function shortTime(text: string): string {
   const today = new Date().toDateString() === new Date(text).toDateString();
   return today ? clockTime(text) : dateTime(text);
+}
+
+/** Return a text with its long amounts of seconds, such as `14400 s`, as durations. */
+export function withDurations(text: string): string {
+  return text.replace(/\b(\d+)(?:\.\d+)? s\b/g, (found, seconds: string) => (Number(seconds) >= 120 ? duration(Number(seconds)) : found));
 }
 
 /** Return a code as words: `node-over-limit` as "node over limit". */

@@ -1,5 +1,7 @@
 /** Figures of a cluster: their names and forms. */
 
+import { withDurations } from "./format";
+
 const METRICS: Record<string, { label: string; form: "percent" | "ratio" | "count" | "decimal" }> = {
   imbalance: { label: "Imbalance", form: "ratio" },
   cpu_imbalance: { label: "Imbalance of CPU load", form: "ratio" },
@@ -34,7 +36,7 @@ export function metricLabel(name: string): string {
 export function detailText(line: string): string {
   const end = line.indexOf(": ");
   const figure = METRICS[line.slice(0, end)];
-  return figure ? `${figure.label}${line.slice(end)}` : line;
+  return withDurations(figure ? `${figure.label}${line.slice(end)}` : line);
 }
 
 export function metricText(name: string, value: number | null | undefined): string {

@@ -120,7 +120,7 @@ def state_message(
 ) -> dict[str, Any]:
     """Return the data of `event: state`."""
     document = state.document
-    names = ("controller", "exceptions", "metrics", "nothing")
+    names = ("observed_at", "controller", "exceptions", "metrics", "nothing")
     return {
         "etag": state.etag,
         "base": base,

@@ -17,8 +17,10 @@ from typing import Any
 from opendrs.config.snapshot_reading import recorded_snapshot_from
 from opendrs.controller.views.figures import reading_record
 from opendrs.controller.views.load_points import LoadPoint, load_point
+from opendrs.controller.views.reasons import reason_documents
 from opendrs.controller.views.rule_states import rule_documents
 from opendrs.errors import ConfigurationError, StoreError
+from opendrs.metrics import ImbalanceMetric
 from opendrs.model import Snapshot
 from opendrs.ports import CycleRecord, CycleSummary, HistoryReader
 
@@ -47,6 +49,20 @@ class RecordedCluster:
         """
         with self._lock:
             return self._rules
+
+    @property
+    def reasons(self) -> list[dict[str, Any]]:
+        """Return why guests stay and nodes receive none.
+
+        Raises:
+            StoreError: The record is damaged.
+        """
+        with self._lock:
+            return self._reasons
+
+    @cached_property
+    def _reasons(self) -> list[dict[str, Any]]:
+        return reason_documents(self.cycle, self._snapshot)
 
     @cached_property
     def _rules(self) -> list[dict[str, Any]]:
@@ -84,10 +100,16 @@ class RecordedClusters:
 
     Args:
         monotonic: Seconds of a clock that is never set.
+        metric: Metric of the imbalance, which is that of the configured policy.
     """
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        monotonic: Callable[[], float] = time.monotonic,
+        metric: ImbalanceMetric = ImbalanceMetric.CV,
+    ) -> None:
         self._monotonic = monotonic
+        self._metric = metric
         self._lock = threading.Lock()
         self._clusters: OrderedDict[int, RecordedCluster] = OrderedDict()
         self._reading = threading.Lock()  # held while points are read
@@ -148,7 +170,7 @@ class RecordedClusters:
 
     def _keep(self, cycle: int, record: CycleRecord) -> None:
         former = next(reversed(self._points.values()), None)
-        point = self._points[cycle] = load_point(record, former)
+        point = self._points[cycle] = load_point(record, former, self._metric)
         size = 2 * (len(point.nodes.cpu) + len(point.guests.cpu) + 1)
         while len(self._points) * size > MAX_VALUES:
             self._points.popitem(last=False)

@@ -8,6 +8,7 @@ from typing import Any
 
 from opendrs.config.settings import Settings
 from opendrs.controller.modes import OPERATOR_ENTRIES
+from opendrs.controller.policy_schedule import cycle_starts
 from opendrs.controller.progress_record import recorded_progress
 from opendrs.controller.status import recorded_cycle, recorded_process
 from opendrs.controller.views.cluster_columns import (
@@ -93,6 +94,7 @@ class StateReader:
             plans=plans,
             steps=self._read_steps(now),
             progress=self._progress(),
+            cycle_starts=cycle_starts(store),
         )
 
     def _read_cluster(self) -> None:

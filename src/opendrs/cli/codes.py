@@ -24,6 +24,7 @@ from opendrs.config.diagnostics import Severity
 from opendrs.config.proxlb import ImportStatus
 from opendrs.controller.events import LogEventCode
 from opendrs.controller.modes import ModeSource
+from opendrs.controller.stay_reasons import StayReason
 from opendrs.controller.views.attention import ExceptionCode
 from opendrs.controller.views.reasons import NodeReason
 from opendrs.controller.views.rule_states import RuleState
@@ -93,6 +94,11 @@ CATALOGS = (
         "Skip reasons",
         SkipReason,
         "Reason why a policy does not consider a guest for a migration.",
+    ),
+    Catalog(
+        "Stay reasons",
+        StayReason,
+        "Reason why a guest stays that the policy considered: `explain`, `/reasons`.",
     ),
     Catalog(
         "Node reasons",

@@ -51,7 +51,8 @@ def command(
     controller: opendrs plan.)
 
     A plan expires if it is not approved and started in time. It is superseded if a
-    newer decision has other steps. Such a plan can no longer be approved.
+    newer decision has other steps and it is not valid any more: a step is not allowed
+    any more, or it improves much less. Such a plan can no longer be approved.
 
     \b
       opendrs plans lab                       all recorded plans, the newest last

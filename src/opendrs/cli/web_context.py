@@ -11,10 +11,13 @@ from opendrs.api.access_control import LOGIN_TIME, AccessControl, create_token
 from opendrs.api.context import ApiContext, ApiStores
 from opendrs.api.jobs import JobQueue
 from opendrs.api.oidc_sign_in import OidcSignIn
+from opendrs.api.recorded_clusters import RecordedClusters
 from opendrs.api.state_feed import StateFeed
 from opendrs.api.state_reader import StateReader
 from opendrs.config.settings import Settings
 from opendrs.controller.operator_commands import Actor
+from opendrs.metrics import ImbalanceMetric
+from opendrs.policies.load_metrics import imbalance_metric_of
 from opendrs.ports import AccessStore, Clock, Role
 
 
@@ -77,9 +80,15 @@ def create_context(
         stores=stores,
         states=StateFeed(reader, clock),
         access=AccessControl(stores.access, clock, settings.web.session_time),
+        clusters=RecordedClusters(metric=_imbalance_metric(settings)),
         oidc=None if oidc is None else OidcSignIn(oidc, clock),
         jobs=JobQueue(JobAnswers(platform, config_path), clock),
     )
+
+
+def _imbalance_metric(settings: Settings) -> ImbalanceMetric:
+    """Return the metric of the first policy of the controller, as in its reasons."""
+    return imbalance_metric_of(settings.load_policy(settings.controller_policies[0]))
 
 
 def sign_in_link(access: AccessStore, clock: Clock, actor: Actor, address: str) -> str:

@@ -33,6 +33,7 @@ from opendrs.controller.plan_records import (
     remaining_steps,
 )
 from opendrs.controller.plan_states import PlanStates
+from opendrs.controller.proposal_validity import is_still_valid
 from opendrs.model import (
     Plan,
     Snapshot,
@@ -212,10 +213,11 @@ class PlanApprovals:
             attempt += 1
 
     def _supersede(self, steps: Sequence[Step], decided: RecordedDecision) -> bool:
-        """Supersede proposed plans with other steps; return True if one remains.
+        """Supersede proposed plans that are not valid; return True if one remains.
 
         A policy that waits does not judge the proposed plan: nothing replaces it then.
-        A policy of the schedule does not judge the plans of the others.
+        A policy of the schedule does not judge the plans of the others. A plan with
+        other steps remains while it is still valid.
 
         Args:
             steps: The steps of the decision that need an approval.
@@ -230,7 +232,7 @@ class PlanApprovals:
         for plan in self._plans.plans([PlanState.PROPOSED]):
             if plan.policy in others:
                 continue
-            if are_same(plan.steps, steps):
+            if are_same(plan.steps, steps) or is_still_valid(plan, decided, steps):
                 remains = True
                 continue
             newer = "other steps" if steps else "nothing is to be approved"

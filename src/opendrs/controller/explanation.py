@@ -9,6 +9,7 @@ from typing import Any
 
 from opendrs.config.snapshot_reading import recorded_snapshot_from
 from opendrs.controller.replay import recorded_limits
+from opendrs.controller.stay_reasons import StayReason, StayReasons
 from opendrs.errors import ConfigurationError, StoreError
 from opendrs.model import (
     Guest,
@@ -32,8 +33,8 @@ class Explanation:
 
     Attributes:
         subject: The cycle, step, guest or node.
-        code: Code of a decision reason or skip reason; `planned`, `not-chosen` or
-            `no-feasible-node` for a guest; `node` for a node.
+        code: Code of a decision reason or skip reason; `planned` or a `StayReason` for
+            a guest; `node` for a node.
         answer: The answer as one sentence.
         details: Further facts, one per line.
     """
@@ -182,33 +183,44 @@ def _explain_unmoved(
     details: tuple[str, ...],
 ) -> Explanation:
     """Return why a guest that the policy did not skip is in no step."""
-    decision, rules = document["decision"], compile_rules(snapshot)
-    infeasible = _infeasible_nodes(snapshot, limits, guest)
+    reasons = StayReasons(snapshot, limits)
+    reason = reasons.reason(guest)
+    if reason is StayReason.NOT_RUNNING:
+        answer = f"{guest} stays: only running guests are migrated"
+        return Explanation(guest, reason, answer, details)
+    infeasible, avoided = reasons.infeasible_nodes(guest), reasons.avoided_nodes(guest)
     others = len(snapshot.nodes) - 1
-    feasible = others - len(infeasible)
+    feasible = others - len(infeasible) - len(avoided)
     counted = (
         f"feasible nodes: {feasible} of {others} others",
-        *(
-            f"infeasible: {node}{_others(count - 1)}: {infeasible[node]}"
-            for node, count in _examples(infeasible)
-        ),
+        *_listed("avoided because of a soft rule", avoided),
+        *_listed("infeasible", infeasible),
     )
-    if guest in rules.immovable:
-        answer = f"{guest} must not be migrated: {rules.immovable[guest]}"
-        return Explanation(guest, "immovable", answer, (*details, *counted))
-    if not feasible:
-        answer = f"{guest} stays: no other node is feasible for it"
-        return Explanation(guest, "no-feasible-node", answer, (*details, *counted))
+    answers = {
+        StayReason.IMMOVABLE: f"must not be migrated: {reasons.detail(guest)}",
+        StayReason.NO_FEASIBLE_NODE: "stays: no other node is feasible for it",
+        StayReason.SOFT_RULE: "stays: a soft rule excludes "
+        f"{format_count(len(avoided), 'other node')} that could run it",
+        StayReason.NOT_CHOSEN: _not_chosen(document["decision"], feasible),
+    }
+    answer = f"{guest} {answers[reason]}"
+    return Explanation(guest, reason, answer, (*details, *counted))
+
+
+def _not_chosen(decision: Mapping[str, Any], feasible: int) -> str:
     reason = f"{decision['reason']}: {decision['detail']}".rstrip(": ")
     cause = (
         "the plan without it was the better one"
         if decision["steps"]
         else "nothing is planned"
     )
-    answer = (
-        f"{guest} could move to {format_count(feasible, 'node')}, but {cause}: {reason}"
-    )
-    return Explanation(guest, "not-chosen", answer, (*details, *counted))
+    return f"could move to {format_count(feasible, 'node')}, but {cause}: {reason}"
+
+
+def _listed(title: str, excluded: Mapping[NodeId, str]) -> Iterator[str]:
+    """Yield one line for each frequent cause in *excluded*."""
+    for node, count in _examples(excluded):
+        yield f"{title}: {node}{_others(count - 1)}: {excluded[node]}"
 
 
 def _infeasible_nodes(

@@ -176,6 +176,9 @@ class PlanStore(Protocol):
     ) -> tuple[PlanRecord, ...]:
         """Return the plans in one of *states*, the oldest first."""
 
+    def plans_of(self, runs: Collection[str]) -> tuple[PlanRecord, ...]:
+        """Return the plans that the cycles *runs* decided, the oldest first."""
+
     def declining_commands(self, after: int) -> Mapping[int, OperatorAction]:
         """Return the commands that rejected or cancelled plans, the oldest first.
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from opendrs.model import NodeAffinity, NodeId, NodeState, Snapshot
 
 ORIGIN = "node state"
+NAME_START = "maintenance of "  # of the rule that drains nodes
 _CLOSED = (NodeState.MAINTENANCE, NodeState.EXCLUDED)
 
 
@@ -26,7 +27,7 @@ def drain_rules(snapshot: Snapshot) -> tuple[NodeAffinity, ...]:
         NodeAffinity(
             guests=frozenset(snapshot.guests),
             nodes=dict.fromkeys(sorted(allowed), 0),
-            name=f"maintenance of {', '.join(drained)}",
+            name=f"{NAME_START}{', '.join(drained)}",
             origin=ORIGIN,
         ),
     )

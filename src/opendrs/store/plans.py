@@ -86,6 +86,15 @@ class DatabasePlanStore:
         )
         return self._reader.read(query, _from_row)
 
+    def plans_of(self, runs: Collection[str]) -> tuple[PlanRecord, ...]:
+        """Return the plans that the cycles *runs* decided, the oldest first."""
+        query = (
+            select(PLANS)
+            .where(PLANS.c.run.in_(runs))
+            .order_by(PLANS.c.created_at, PLANS.c.id)
+        )
+        return self._reader.read(query, _from_row)
+
     def counts(self) -> dict[PlanState, int]:
         """Return the number of plans by state, if there are any."""
         number = func.count().label("number")

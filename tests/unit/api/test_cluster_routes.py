@@ -122,6 +122,32 @@ def test_move_has_prediction_and_result(client: TestClient) -> None:
     assert move["load"]["after"]["target"]["cpu"] == pytest.approx(0.2)
 
 
+def test_history_names_the_plan_and_the_user_that_approved_it(
+    controller: AdvisedController, client: TestClient
+) -> None:
+    plan = controller.plans.plans()[0]
+    expected = {
+        "id": plan.id,
+        "state": "done",
+        "step_count": len(plan.steps),
+        "approved_count": len(plan.steps),
+        "approved_by": "ada",
+    }
+
+    move = got(client, "/history/moves")["moves"][0]
+    cycles = {each["run"]: each for each in got(client, "/history/cycles")["cycles"]}
+
+    assert (move["plan"], move["reason"]) == (expected, "repairs-rules")
+    (shown_move,) = got(client, f"/guests/{move['guest']}")["moves"]
+    assert shown_move["plan"] == expected
+    assert cycles.pop(plan.run)["plans"] == [expected]
+    assert [each["plans"] for each in cycles.values()] == [[], []]
+    shown = got(client, f"/history/cycles/{plan.run}")
+    assert shown["cycle"]["plans"] == [expected]
+    listed = got(client, "/plans")["plans"][0]
+    assert listed["approved_count"] == len(plan.steps)
+
+
 def test_cluster_is_shown_as_it_was(client: TestClient) -> None:
     oldest = got(client, "/history/cycles")["cycles"][-1]
 

@@ -30,7 +30,7 @@ from opendrs.ports import (
 )
 from opendrs.store import SqliteStore
 from support.advised_controller import LOPSIDED, AdvisedController
-from support.builders import NOON
+from support.builders import NOON, cluster
 from support.simulated_cluster import SHORT_LIMITS, migration, step
 
 HOUR = 3600.0
@@ -181,6 +181,27 @@ def test_other_decision_supersedes_the_proposed_plan(store: SqliteStore) -> None
     advised.cycle()
 
     assert advised.states()[0] == "superseded"
+
+
+def test_proposed_plan_keeps_its_id_and_expiry_while_loads_move(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    advised = AdvisedController(store, mode=Mode.ADVISE)
+    advised.cycle()
+    plan = advised.last()
+    newer = cluster(
+        nodes={"a": 0.8, "b": 0.0},
+        guests={"one": ("a", 0.15), "two": ("a", 0.2), "three": ("a", 0.25)},
+    )
+    monkeypatch.setattr(advised.simulation.platform, "observe", lambda: newer)
+    advised.restart()
+
+    advised.cycle()
+
+    (_, decided) = sorted(store.cycles(), key=lambda cycle: cycle.decided_at)
+    newest = [each["guest"] for each in decided.document["decision"]["steps"]]  # type: ignore[index]
+    assert newest != [each.action.guest for each in plan.steps]  # type: ignore[union-attr]
+    assert advised.plans.plans() == (plan,)
 
 
 def test_plan_that_is_approved_meanwhile_is_not_superseded(store: SqliteStore) -> None:

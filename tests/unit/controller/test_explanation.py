@@ -7,7 +7,18 @@ from dataclasses import replace
 
 from opendrs.controller import excluded_nodes, explain
 from opendrs.controller.serialization import cycle_record
-from opendrs.model import AntiAffinity, NodeAffinity, NodeId, NodeState
+from opendrs.controller.stay_reasons import StayReason
+from opendrs.controller.views.reasons import reason_documents
+from opendrs.model import (
+    AntiAffinity,
+    GuestId,
+    GuestState,
+    NodeAffinity,
+    NodeId,
+    NodeState,
+    Pin,
+    Snapshot,
+)
 from opendrs.policies import Balance, Decision, DecisionReason
 from support.builders import NOON, cluster, guest_ids
 from support.recorded_cycles import decided
@@ -53,3 +64,55 @@ def test_excluded_nodes_are_grouped_by_their_cause() -> None:
     assert "anti-affinity of one to two" in found
     assert excluded_nodes(record, step["id"]) == {}
     assert excluded_nodes(record, "a") is None
+
+
+SOFT = AntiAffinity(guests=guest_ids("one", "two"), strict=False)
+ONLY = NodeAffinity(guests=guest_ids("four"), nodes={NodeId("a"): 0})
+PINNED = Pin(guests=guest_ids("five"))
+
+
+def placed() -> Snapshot:
+    """Return a balanced cluster in which guests stay for different reasons."""
+    guests = {
+        "one": ("a", 0.1),
+        "two": ("b", 0.1),
+        "three": ("a", 0.1),
+        "four": ("a", 0.1),
+        "five": ("b", 0.1),
+        "six": ("b", 0.1),
+    }
+    snapshot = cluster({"a": 0.4, "b": 0.4}, guests, [SOFT, ONLY, PINNED])
+    stopped = replace(snapshot.guests[GuestId("six")], state=GuestState.STOPPED)
+    return replace(snapshot, guests={**snapshot.guests, stopped.id: stopped})
+
+
+def test_page_of_a_guest_has_the_reason_of_the_list_of_reasons() -> None:
+    snapshot = placed()
+    record = decided(snapshot)
+
+    listed = {
+        guest: each["code"]
+        for each in reason_documents(record, snapshot)
+        for guest in each["guests"]
+    }
+
+    found = {guest: explain(record, guest) for guest in snapshot.guests}
+    assert {name: each and each.code for name, each in found.items()} == listed
+    assert listed == {
+        "one": StayReason.SOFT_RULE,
+        "two": StayReason.SOFT_RULE,
+        "three": StayReason.NOT_CHOSEN,
+        "four": StayReason.NO_FEASIBLE_NODE,
+        "five": StayReason.IMMOVABLE,
+        "six": StayReason.NOT_RUNNING,
+    }
+
+
+def test_node_that_a_soft_rule_excludes_is_not_infeasible() -> None:
+    found = explain(decided(placed()), "one")
+
+    assert found is not None
+    assert "feasible nodes: 0 of 1 others" in found.details
+    assert not [each for each in found.details if each.startswith("infeasible")]
+    (avoided,) = [each for each in found.details if each.startswith("avoided")]
+    assert "b: soft anti-affinity of one to two" in avoided

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from opendrs.arrays.move_groups import SkipReason
+from opendrs.config.schedule_settings import ScheduleSettings
+from opendrs.config.settings import Settings
+from opendrs.controller.consent import RecordedDecision
+from opendrs.controller.plan_records import plan_record
+from opendrs.controller.status import FAILED, ControllerProcess, LastCycle
+from opendrs.controller.views.attention import (
+    ExceptionCode,
+    draining_nodes,
+    violated_rules,
+)
+from opendrs.controller.views.cluster_columns import EMPTY_COLUMNS
 from opendrs.controller.views.consolidation import consolidation_document
 from opendrs.controller.views.figures import cluster_figures
 from opendrs.controller.views.load_points import load_point, node_series
 from opendrs.controller.views.reasons import NodeReason, reason_documents
 from opendrs.controller.views.remedies import remedy
 from opendrs.controller.views.rule_states import rule_documents
+from opendrs.controller.views.state import StateInputs, next_cycle_at
 from opendrs.errors import StoreError
+from opendrs.metrics import ImbalanceMetric
 from opendrs.model import (
     Action,
     Affinity,
@@ -30,7 +45,14 @@ from opendrs.model import (
     StepId,
     TagExclusion,
 )
-from opendrs.ports import CycleRecord, Outcome, StepRecord
+from opendrs.policies import Balance
+from opendrs.ports import (
+    CycleRecord,
+    LeaseHolder,
+    Outcome,
+    PlanState,
+    StepRecord,
+)
 from support.builders import NOON, cluster, guest, guest_ids, node
 from support.recorded_cycles import decided
 
@@ -117,7 +139,7 @@ def test_nodes_that_receive_no_guests_have_a_reason() -> None:
         node("h", 0.96),
     )
 
-    documents = reason_documents(decided(snapshot))
+    documents = reason_documents(decided(snapshot), snapshot)
 
     found = {each["code"]: each["nodes"] for each in documents if each["nodes"]}
     assert found == {
@@ -129,6 +151,98 @@ def test_nodes_that_receive_no_guests_have_a_reason() -> None:
         NodeReason.NODE_FULL: ["h"],
     }
     assert all(each["change"] for each in documents)
+
+
+def test_drained_nodes_are_one_exception_each() -> None:
+    closed = {"a": NodeState.MAINTENANCE, "b": NodeState.MAINTENANCE}
+    nodes = [node(name, 0.4, state=state) for name, state in closed.items()]
+    apart = AntiAffinity(guests=guest_ids("one", "two"), name="apart")
+    snapshot = replace(LOPSIDED, rules=(apart,))
+    snapshot = with_nodes(snapshot, *nodes, node("c", 0.1))
+    decision: Any = decided(snapshot).document["decision"]
+
+    drains = list(draining_nodes(decision))
+
+    assert [(each["code"], each["subject"]) for each in drains] == [
+        (ExceptionCode.NODE_DRAINING, "a")
+    ]
+    assert "3 guests" in (drains[0]["detail"] or "")
+    assert [each["subject"] for each in violated_rules(decision)] == ["apart"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [(ImbalanceMetric.CV, 2**0.5), (ImbalanceMetric.NORMALIZED_CV, 1)],
+)
+def test_imbalance_has_the_given_metric(
+    metric: ImbalanceMetric, expected: float
+) -> None:
+    snapshot = cluster(nodes={"a": 0.9, "b": 0.0, "c": 0.0}, guests={})
+
+    found = cluster_figures(decided(snapshot), metric)
+
+    assert found.imbalance == pytest.approx(expected)
+
+
+def inputs(seconds: float = 20.0, **changes: Any) -> StateInputs:  # noqa: ANN401
+    """Return records of a controller whose last cycle took *seconds*, until noon."""
+    values: dict[str, Any] = {
+        "platform": "lab",
+        "settings": Settings(),
+        "now": NOON,
+        "entries": {},
+        "holder": LeaseHolder(host="here", pid=1),
+        "process": ControllerProcess(
+            host="here",
+            pid=1,
+            version="1",
+            started_at=NOON,
+            policy="balance",
+            interval=60.0,
+        ),
+        "cycle": LastCycle(
+            ended_at=NOON, seconds=seconds, reason="balanced", detail="", steps=0
+        ),
+        "run": None,
+        "decision": {},
+        "cluster": EMPTY_COLUMNS,
+        "plans": (),
+        "steps": (),
+        "progress": (),
+    }
+    return StateInputs(**{**values, **changes})
+
+
+def test_next_cycle_starts_an_interval_after_the_start_of_the_last_one() -> None:
+    assert next_cycle_at(inputs()) == NOON + timedelta(seconds=40)
+
+
+def test_next_cycle_of_a_schedule_is_that_of_the_entry_that_is_due_first() -> None:
+    entry = ScheduleSettings(name="often", policy="balance", interval=30.0)
+    started = {"often": NOON - timedelta(seconds=20)}
+    settings = Settings(schedule=(entry,))
+
+    found = next_cycle_at(inputs(settings=settings, cycle_starts=started))
+
+    assert found == NOON + timedelta(seconds=10)
+
+
+def test_next_cycle_is_unknown_while_a_plan_runs_and_without_a_controller() -> None:
+    decision = RecordedDecision(
+        run="run",
+        recovered=(),
+        snapshot=LOPSIDED,
+        policy=Balance(),
+        decision=Balance().decide(LOPSIDED, None),
+    )
+    plan = plan_record(decision, decision.decision.plan.steps, NOON, 60.0)
+    running = replace(plan, state=PlanState.RUNNING)
+    failed = LastCycle(ended_at=NOON, seconds=1, reason=FAILED, detail="", steps=0)
+
+    assert next_cycle_at(inputs(plans=(plan,))) is not None
+    assert next_cycle_at(inputs(plans=(running,))) is None
+    assert next_cycle_at(inputs(holder=None)) is None
+    assert next_cycle_at(inputs(cycle=failed)) is None
 
 
 def test_rules_that_contradict_each_other_are_marked() -> None:

@@ -1,6 +1,7 @@
 /** Client of the HTTP API: errors as {@link Problem}, and ETags. */
 
 import { signal } from "@preact/signals";
+import { noteDate } from "../live/clock";
 import type { ProblemDocument, Session } from "./types";
 
 const BASE = "/api/v1";
@@ -65,6 +66,7 @@ async function send(path: string, options: Options): Promise<Response> {
     if (options.signal?.aborted) throw error;
     throw new Problem(0, "connection-failed", "The server does not respond.");
   }
+  noteDate(response.headers.get("Date"));
   if (response.ok || response.status === 304) return response;
   if (response.status === 401) session.value = null;
   throw await problemOf(response);

@@ -943,7 +943,7 @@ export interface components {
             highest_memory: (number | null)[];
             /**
              * Imbalance
-             * @description Normalized coefficient of variation of the node loads.
+             * @description Imbalance of the node loads in the metric of the policy.
              */
             imbalance: (number | null)[];
             /** Run */
@@ -1023,6 +1023,11 @@ export interface components {
              * @description The last cycle failed, or is older than three intervals.
              */
             late: boolean;
+            /**
+             * Next Cycle At
+             * @description Expected start of the next cycle; null if no controller runs, the last cycle failed, or a plan is executed, which comes first.
+             */
+            next_cycle_at: string | null;
             /** Pid */
             pid: number | null;
             /** Policy */
@@ -1082,6 +1087,11 @@ export interface components {
              * @description `dropped` if its cluster is not stored any more.
              */
             inputs: string;
+            /**
+             * Plans
+             * @description Proposed or executed plans; empty if none is stored.
+             */
+            plans: components["schemas"]["PlanReference"][];
             /** Policy */
             policy: string;
             /**
@@ -1605,8 +1615,15 @@ export interface components {
             kind: string;
             load: components["schemas"]["MoveLoadDocument"];
             outcome: components["schemas"]["Outcome"] | null;
+            /** @description Null if it is deleted, or of `apply`. */
+            plan: components["schemas"]["PlanReference"] | null;
             /** Predicted Seconds */
             predicted_seconds: number | null;
+            /**
+             * Reason
+             * @description Code of the decision; null if it is deleted.
+             */
+            reason: string | null;
             /** Run */
             run: string;
             /** Seconds */
@@ -1869,6 +1886,11 @@ export interface components {
             };
             approval: components["schemas"]["ApprovalDocument"] | null;
             /**
+             * Approved Count
+             * @description Approved steps; null before the approval.
+             */
+            approved_count: number | null;
+            /**
              * Before
              * @description Metrics before the plan.
              */
@@ -1932,6 +1954,27 @@ export interface components {
             plans: components["schemas"]["PlanSummaryDocument"][];
         };
         /**
+         * PlanReference
+         * @description A plan to which an entry of the history belongs.
+         */
+        PlanReference: {
+            /**
+             * Approved By
+             * @description Null without an approval of a user.
+             */
+            approved_by: string | null;
+            /**
+             * Approved Count
+             * @description Approved steps; null before the approval.
+             */
+            approved_count: number | null;
+            /** Id */
+            id: string;
+            state: components["schemas"]["PlanState"];
+            /** Step Count */
+            step_count: number;
+        };
+        /**
          * PlanState
          * @description State of a plan. The values are stable.
          * @enum {string}
@@ -1984,6 +2027,11 @@ export interface components {
          * @description A plan that waits for approval or is executed.
          */
         PlanSummaryDocument: {
+            /**
+             * Approved Count
+             * @description Approved steps; null before the approval.
+             */
+            approved_count: number | null;
             /**
              * Created At
              * Format: date-time
@@ -2462,6 +2510,8 @@ export interface components {
                 [key: string]: number | null;
             };
             nothing: components["schemas"]["NothingDocument"] | null;
+            /** Observed At */
+            observed_at: string | null;
         };
         /**
          * StepProgressDocument

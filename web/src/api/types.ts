@@ -23,6 +23,7 @@ export type LogEvent = Schemas["EventDocument"];
 export type EventList = Schemas["EventList"];
 
 export type PlanSummary = Schemas["PlanSummaryDocument"];
+export type PlanReference = Schemas["PlanReference"];
 export type PlanList = Schemas["PlanList"];
 export type Plan = Schemas["PlanDocument"];
 export type Step = Schemas["PlanStepDocument"];
@@ -51,6 +52,9 @@ export type Setting = Schemas["SettingDocument"];
 export type SettingList = Schemas["SettingList"];
 export type AuditEntry = Schemas["AuditEntry"];
 export type AuditList = Schemas["AuditList"];
+export type Token = Schemas["TokenDocument"];
+export type TokenList = Schemas["TokenList"];
+export type CreatedToken = Schemas["CreatedToken"];
 export type ProblemDocument = Schemas["ProblemDocument"];
 
 /** Figures of a policy by name. */
@@ -62,3 +66,5 @@ export interface Series {
 }
 
 export type Job = Schemas["JobDocument"];
+export type JobSummary = Schemas["JobSummary"];
+export type JobList = Schemas["JobList"];

@@ -1,8 +1,8 @@
-/** Answers of jobs: what-if, drain preview, placement of a guest, replay. */
+/** Answers of jobs: what-if, drain preview, placement, replay, drill and backtest. */
 
 import type { ComponentChildren, JSX } from "preact";
 import type { Metrics, Step } from "../api/types";
-import { count, percent, ratio, words } from "../format";
+import { count, dateTime, decimal, duration, percent, ratio, words } from "../format";
 import { metricLabel, metricText } from "../metrics";
 import { Badge, Change, Empty, Facts, GuestLink, NodeLink } from "./parts";
 
@@ -70,6 +70,31 @@ interface ReplayResult {
   replayed: Decision;
 }
 
+interface DrillResult {
+  survived: boolean;
+  failures: {
+    nodes: string[];
+    survived: boolean;
+    guests: { guest: string; target: string | null; downtime: number | null }[];
+    cannot_restart: string[];
+    broken_rules: string[];
+    notes: string[];
+  }[];
+}
+
+interface BacktestResult {
+  record: { snapshots: number; first: string; last: string; hours: number };
+  rows: {
+    name: string;
+    migrations: number | null;
+    contention_minutes: number | null;
+    highest_load_mean: number | null;
+    highest_load_peak: number | null;
+    imbalance_mean: number | null;
+    rules_broken_at_end: number | null;
+  }[];
+}
+
 /** Show the result of a job of *kind*, as the API describes it. */
 export function Answer(props: { kind: string; result: unknown }): JSX.Element {
   const { kind, result } = props;
@@ -86,6 +111,10 @@ function content(kind: string, result: unknown): JSX.Element {
       return <PlaceAnswer result={result as PlaceResult} />;
     case "replay":
       return <ReplayAnswer result={result as ReplayResult} />;
+    case "drill":
+      return <DrillAnswer result={result as DrillResult} />;
+    case "backtest":
+      return <BacktestAnswer result={result as BacktestResult} />;
     default:
       return <Empty>There is no form for this answer.</Empty>;
   }
@@ -164,7 +193,7 @@ function WhatIfAnswer(props: { result: WhatIfResult }): JSX.Element {
         items={[
           ["Highest CPU load", `${peak(load.before.cpu)} → ${peak(load.after.cpu)}`],
           ["Highest memory load", `${peak(load.before.memory)} → ${peak(load.after.memory)}`],
-          ["Imbalance", <Change before={load.before.imbalance} after={load.after.imbalance} show={ratio} />],
+          ["Imbalance (normalized CV)", <Change before={load.before.imbalance} after={load.after.imbalance} show={ratio} />],
           ["Tolerated failures", String(failures.tolerated)],
           ["Dispensable nodes", <Nodes ids={dispensable.nodes} />],
           ...(short_of_memory.length > 0 ? [["Short of memory", <Nodes ids={short_of_memory} />] as const] : []),
@@ -233,6 +262,60 @@ function ReplayAnswer(props: { result: ReplayResult }): JSX.Element {
         rows={[["Steps", recorded.steps.length, replayed.steps.length], ...figures.map((name) => [metricLabel(name), metricText(name, recorded.after[name]), metricText(name, replayed.after[name])])]}
       />
       <Moves title={`Steps of ${replayed.policy}`} steps={replayed.steps} />
+    </>
+  );
+}
+
+function longest(guests: DrillResult["failures"][number]["guests"]): string {
+  const known = guests.flatMap(({ downtime }) => (downtime === null ? [] : [downtime]));
+  return known.length === 0 ? "–" : duration(Math.max(...known));
+}
+
+function DrillAnswer(props: { result: DrillResult }): JSX.Element {
+  const { survived, failures } = props.result;
+  return (
+    <>
+      <p class="sentence">
+        <Badge tone={survived ? "ok" : "error"}>{survived ? "survived" : "not survived"}</Badge>{" "}
+        {survived ? "After each failure, all guests start again and no rule is newly violated." : "After a failure, guests cannot start again, or a rule is violated."}
+      </p>
+      <Rows
+        title="Failures"
+        head={[["Failed", "text"], ["Result", "text"], ["Guests affected", "number"], ["Longest downtime", "number"], ["Cannot restart", "text"], ["Newly violated rules", "text"]]}
+        rows={failures.map((each) => [
+          <Nodes ids={each.nodes} />,
+          <Badge tone={each.survived ? "ok" : "error"}>{each.survived ? "survived" : "not survived"}</Badge>,
+          each.guests.length,
+          longest(each.guests),
+          each.cannot_restart.join(", "),
+          each.broken_rules.join("; "),
+        ])}
+      />
+      <Rows title="Notes" head={[["Failed", "text"], ["Note", "text"]]} rows={failures.flatMap((each) => each.notes.map((note) => [each.nodes.join(", "), note]))} />
+    </>
+  );
+}
+
+function BacktestAnswer(props: { result: BacktestResult }): JSX.Element {
+  const { record, rows } = props.result;
+  return (
+    <>
+      <p class="sentence">
+        {count(record.snapshots, "snapshot")} of {duration(3600 * record.hours)}, from {dateTime(record.first)} to {dateTime(record.last)}.
+      </p>
+      <Rows
+        title="Policies side by side"
+        head={[["Policy", "text"], ["Migrations", "number"], ["Contention (min)", "number"], ["Highest load, mean", "number"], ["Highest load, peak", "number"], ["Imbalance (CV), mean", "number"], ["Rules violated at the end", "number"]]}
+        rows={rows.map((each) => [
+          each.name,
+          decimal(each.migrations, 0),
+          decimal(each.contention_minutes),
+          percent(each.highest_load_mean),
+          percent(each.highest_load_peak),
+          ratio(each.imbalance_mean),
+          decimal(each.rules_broken_at_end, 0),
+        ])}
+      />
     </>
   );
 }

@@ -2,9 +2,10 @@
 
 import type { JSX } from "preact";
 import type { Explanation, Move, NodeDetails, RuleDocument } from "../api/types";
-import { bytes, dateTime, duration, label, shortTime, UNKNOWN, words } from "../format";
+import { bytes, dateTime, duration, label, shortTime, UNKNOWN, withDurations, words } from "../format";
 import { detailText } from "../metrics";
 import { Badge, Empty, GuestLink, NodeLink, Panel, StateBadge } from "./parts";
+import { approvalText, PlanLink } from "./plan_state";
 
 /** Facts that are shown although they are unknown. */
 const MEASURED: ReadonlySet<string> = new Set(["cpu", "memory"]);
@@ -65,7 +66,7 @@ function ExplanationPanel(props: { explanation: Explanation | null }): JSX.Eleme
   return (
     <Panel title="Explanation">
       <p class="sentence">
-        <Badge>{words(explanation.code)}</Badge> {explanation.answer}
+        <Badge>{words(explanation.code)}</Badge> {withDurations(explanation.answer)}
       </p>
       {change ? <p class="sentence"><strong>What would have to change:</strong> {change}</p> : null}
       <ul class="details">
@@ -90,6 +91,9 @@ export function MoveTable(props: { moves: readonly Move[] }): JSX.Element {
             <th scope="col">From</th>
             <th scope="col">To</th>
             <th scope="col">Outcome</th>
+            <th scope="col">Reason</th>
+            <th scope="col">Plan</th>
+            <th scope="col">Approved by</th>
             <th scope="col" class="numeric">Predicted</th>
             <th scope="col" class="numeric">Took</th>
           </tr>
@@ -102,6 +106,9 @@ export function MoveTable(props: { moves: readonly Move[] }): JSX.Element {
               <td><NodeLink id={move.source} /></td>
               <td><NodeLink id={move.target} /></td>
               <td><StateBadge state={move.outcome ?? "running"} title={move.detail} /></td>
+              <td>{move.reason === null ? UNKNOWN : words(move.reason)}</td>
+              <td><PlanLink plan={move.plan} /></td>
+              <td>{approvalText(move.plan)}</td>
               <td class="numeric">{duration(move.predicted_seconds)}</td>
               <td class="numeric">{duration(move.seconds)}</td>
             </tr>

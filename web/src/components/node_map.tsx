@@ -213,8 +213,7 @@ function Canvas(props: CanvasProps): JSX.Element {
         ref={canvas}
         aria-hidden="true"
         style={{ width: `${layout.width}px`, height: `${layout.height}px` }}
-        onClick={(event) => props.onSelect(at(event))}
-        onDblClick={(event) => {
+        onClick={(event) => {
           const node = at(event);
           if (node !== null) navigate(href("nodes", nodes.id[node] ?? ""));
         }}

@@ -3,10 +3,15 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import type { NodeColumns } from "../live/delta";
-import { bytes, decimal, UNKNOWN } from "../format";
+import { bytes, decimal, percent, UNKNOWN } from "../format";
 import { Bar, NodeLink, StateBadge } from "./parts";
-import { drainState } from "../cluster";
+import { drainState, worstLoad } from "../cluster";
 import { rowsWhere, VirtualTable, type Column } from "./table";
+
+function worstText(nodes: NodeColumns, row: number): string {
+  const worst = worstLoad(nodes, row);
+  return worst === null ? UNKNOWN : `${worst.resource} ${percent(worst.load)}`;
+}
 
 export function nodeColumns(nodes: NodeColumns, guests: ArrayLike<number>): Column[] {
   return [
@@ -20,7 +25,7 @@ export function nodeColumns(nodes: NodeColumns, guests: ArrayLike<number>): Colu
     {
       key: "state",
       title: "State",
-      track: "8rem",
+      track: "12rem",
       wide: true,
       value: (row) => nodes.state[row] ?? "",
       cell: (row) => (
@@ -37,6 +42,15 @@ export function nodeColumns(nodes: NodeColumns, guests: ArrayLike<number>): Colu
       wide: true,
       value: (row) => nodes.group[row] ?? null,
       cell: (row) => nodes.group[row] ?? UNKNOWN,
+    },
+    {
+      key: "worst",
+      title: "Worst",
+      track: "7.5rem",
+      numeric: true,
+      wide: true,
+      value: (row) => worstLoad(nodes, row)?.load ?? null,
+      cell: (row) => worstText(nodes, row),
     },
     {
       key: "cpu",
@@ -83,7 +97,7 @@ export function nodeColumns(nodes: NodeColumns, guests: ArrayLike<number>): Colu
     {
       key: "role",
       title: "In the plan",
-      track: "6rem",
+      track: "7rem",
       wide: true,
       value: (row) => nodes.role[row] ?? null,
       cell: (row) => (nodes.role[row] === "neutral" ? "" : (nodes.role[row] ?? "")),
@@ -106,7 +120,7 @@ export function NodeTable(props: {
       noun="node"
       columns={columns}
       rows={props.rows ?? all}
-      initial="-cpu"
+      initial="-worst"
       {...(props.most ? { most: props.most } : {})}
     />
   );

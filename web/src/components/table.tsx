@@ -1,6 +1,6 @@
 /** Virtual table: of any number of rows, only those on the screen are in the document. */
 
-import type { ComponentChildren, JSX } from "preact";
+import type { ComponentChildren, JSX, TargetedEvent } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { count } from "../format";
 import { route, setParameter } from "../router";
@@ -63,13 +63,14 @@ export function VirtualTable(props: {
   initial?: string;
   /** Parameter of the address that keeps the order. */
   parameter?: string;
-  /** Rows that are shown at most before the table scrolls. */
+  /** Rows that are shown at most before the table scrolls; without it, the page scrolls. */
   most?: number;
   empty?: ComponentChildren;
 }): JSX.Element {
   const scroller = useRef<HTMLDivElement>(null);
+  const inPage = props.most === undefined;
   const [top, setTop] = useState(0);
-  const [height, setHeight] = useState(600);
+  const [height, setHeight] = useState(inPage ? window.innerHeight : 600);
   const parameter = props.parameter ?? "sort";
   const order = orderOf(route.value.query.get(parameter) ?? props.initial ?? "");
   const columns = isPhone.value ? props.columns.filter((each) => !each.wide) : props.columns;
@@ -80,10 +81,11 @@ export function VirtualTable(props: {
   useEffect(() => {
     const element = scroller.current;
     if (element === null) return undefined;
+    if (inPage) return followWindow(element, setTop, setHeight);
     const observer = new ResizeObserver(() => setHeight(element.clientHeight));
     observer.observe(element);
     return () => observer.disconnect();
-  }, [sorted.length === 0]);
+  }, [sorted.length === 0, inPage]);
   if (sorted.length === 0) return <Empty>{props.empty ?? `No ${props.noun}s.`}</Empty>;
   const first = Math.max(0, Math.floor(top / ROW) - MARGIN);
   const last = Math.min(sorted.length, Math.ceil((top + height) / ROW) + MARGIN);
@@ -91,20 +93,20 @@ export function VirtualTable(props: {
   const sortBy = (column: Column): void => {
     const descending = order.key === column.key ? !order.descending : column.numeric === true;
     setParameter(parameter, `${descending ? "-" : ""}${column.key}`);
+    showBegin(scroller.current);
   };
   const onKeyDown = (event: KeyboardEvent): void => moveFocus(event, scroller.current);
-  const most = props.most ?? 24;
   return (
     <div
       ref={scroller}
-      class="table"
+      class={inPage ? "table table-page" : "table"}
       role="table"
-      tabIndex={0}
+      {...(inPage ? {} : { tabIndex: 0 })}
       aria-label={`${props.label}: ${count(sorted.length, props.noun)}`}
       aria-rowcount={sorted.length + 1}
-      onScroll={(event) => setTop(event.currentTarget.scrollTop)}
+      {...(inPage ? {} : { onScroll: (event: TargetedEvent<HTMLDivElement>) => setTop(event.currentTarget.scrollTop) })}
       onKeyDown={onKeyDown}
-      style={{ maxHeight: `${(most + 1) * ROW + 2}px` }}
+      {...(props.most === undefined ? {} : { style: { maxHeight: `${(props.most + 1) * ROW + 2}px` } })}
     >
       <div role="rowgroup" class="table-head">
         <div role="row" class="table-row" aria-rowindex={1} style={template}>
@@ -132,6 +134,29 @@ export function VirtualTable(props: {
       </div>
     </div>
   );
+}
+
+/** Follow which part of the table is on the screen; return a function that ends it. */
+function followWindow(table: HTMLElement, setTop: (top: number) => void, setHeight: (height: number) => void): () => void {
+  const update = (): void => {
+    setTop(Math.max(0, -table.getBoundingClientRect().top));
+    setHeight(window.innerHeight);
+  };
+  update();
+  window.addEventListener("scroll", update, { passive: true });
+  window.addEventListener("resize", update);
+  return () => {
+    window.removeEventListener("scroll", update);
+    window.removeEventListener("resize", update);
+  };
+}
+
+/** Scroll to the first row, if it is above the screen. */
+function showBegin(table: HTMLElement | null): void {
+  if (table === null) return;
+  table.scrollTop = 0;
+  const { top } = table.getBoundingClientRect();
+  if (top < 0) window.scrollBy(0, top);
 }
 
 function Header(props: { column: Column; order: Order; onSort: (column: Column) => void }): JSX.Element {
@@ -165,6 +190,10 @@ function moveFocus(event: KeyboardEvent, scroller: HTMLDivElement | null): void 
   if (next === null) return;
   event.preventDefault();
   next.focus({ preventScroll: true });
+  if (scroller.classList.contains("table-page")) {
+    next.closest(".table-row")?.scrollIntoView({ block: "nearest" });
+    return;
+  }
   const top = (index - 2) * ROW;
   const visible = scroller.clientHeight - ROW;
   if (top < scroller.scrollTop) scroller.scrollTop = top;

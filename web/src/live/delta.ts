@@ -48,7 +48,6 @@ export function applyMessage(state: State, message: StateMessage): State | null 
     ...state,
     ...header,
     etag,
-    generated_at: new Date().toISOString(),
     nodes: {
       ...nodes,
       cores: delta.cpu,

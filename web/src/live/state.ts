@@ -4,6 +4,7 @@ import { batch, computed, signal } from "@preact/signals";
 import { get, getIfChanged, Problem, query } from "../api/client";
 import { readStream, type StreamEvent } from "../api/stream";
 import type { EventList, LogEvent, Progress, StateDocument, StateMessage } from "../api/types";
+import { clock, secondsSince } from "./clock";
 import { applyMessage, stateFrom, type State } from "./delta";
 
 export type Connection = "connecting" | "live" | "polling" | "lost";
@@ -15,9 +16,8 @@ const MISSED_INTERVALS = 3;
 
 export const state = signal<State | null>(null);
 export const connection = signal<Connection>("connecting");
-/** Times of the monotonic clock in milliseconds. */
+/** Time of the monotonic clock in milliseconds. */
 export const receivedAt = signal(0);
-export const clock = signal(performance.now());
 /** Progress of steps that are running, by run and step. */
 export const progress = signal<ReadonlyMap<string, Progress>>(new Map());
 /** The newest log events, the newest first. */
@@ -25,18 +25,14 @@ export const events = signal<readonly LogEvent[]>([]);
 /** Counts changes of plans, for screens that show one. */
 export const planChanges = signal(0);
 
-window.setInterval(() => {
-  clock.value = performance.now();
-}, 1_000);
-
 /** Seconds since the state on the screen was received. */
 export const dataAge = computed(() => Math.max(0, (clock.value - receivedAt.value) / 1_000));
 
 /** Seconds since the end of the last cycle; null if there was none. */
-export const cycleAge = computed(() => {
-  const cycle = state.value?.controller.last_cycle;
-  return cycle ? cycle.age + dataAge.value : null;
-});
+export const cycleAge = computed(() => secondsSince(state.value?.controller.last_cycle?.ended_at));
+
+/** Seconds since the loads on the screen were observed; null if they never were. */
+export const observedAge = computed(() => secondsSince(state.value?.observed_at));
 
 export type ControllerHealth = "running" | "late" | "stopped" | "unknown";
 
@@ -61,9 +57,9 @@ let stopped: AbortController | null = null;
 
 function received(next: State | null): void {
   batch(() => {
-    if (next !== null) state.value = next;
     receivedAt.value = performance.now();
     clock.value = receivedAt.value;
+    if (next !== null) state.value = next;
   });
 }
 

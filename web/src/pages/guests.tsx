@@ -8,6 +8,7 @@ import { nodeOf } from "../cluster";
 import { Chart, type Line } from "../components/chart";
 import { DetailPanels, factItems } from "../components/detail_panels";
 import { GuestTable } from "../components/guest_table";
+import { Observed } from "../components/observed";
 import { Empty, Facts, Heading, NodeLink, Panel, Pending, Search, Select, StateBadge } from "../components/parts";
 import { rowsWhere } from "../components/table";
 import { bytes, count, decimal } from "../format";
@@ -38,7 +39,7 @@ export function Guests(): JSX.Element {
   const states = [...new Set(shown.guests.state)].sort();
   return (
     <>
-      <Heading title="Guests" text={`${rows.length.toLocaleString("en")} of ${count(shown.guests.id.length, "guest")}${node ? ` on ${node}` : ""}`}>
+      <Heading title="Guests" text={<>{rows.length.toLocaleString("en")} of {count(shown.guests.id.length, "guest")}{node ? ` on ${node}` : ""}, <Observed /></>}>
         <Search label="Find a guest or node" value={query.get("q") ?? ""} onChange={(value) => setParameter("q", value)} />
         <Select label="State" value={chosen} options={[["", "All states"], ...states.map((each) => [each, each] as const)]} onChange={(value) => setParameter("state", value)} />
         {node ? <button type="button" class="button" onClick={() => setParameter("node", null)}>All nodes</button> : null}
@@ -60,7 +61,7 @@ export function GuestPage(props: { id: string }): JSX.Element {
       <Facts items={factItems(details.facts)} />
       <DetailPanels explanation={details.explanation} rules={details.rules} moves={details.moves} />
       <div class="columns">
-        <Panel title="Cores used">
+        <Panel title="Cores used" actions={<Observed />}>
           <Chart label={`Cores used by ${details.id}`} series={details.series} lines={CPU} show={(value) => decimal(value, 2)} />
         </Panel>
         <Panel title="Memory used">

@@ -11,6 +11,7 @@ import { JobRunner } from "../components/job";
 import type { Arrow } from "../components/map_drawing";
 import { NodeMap } from "../components/node_map";
 import { Badge, Choice, Empty, ErrorNote, Heading, Panel, Pending } from "../components/parts";
+import { approvalText, PlanBadge, PlanLink } from "../components/plan_state";
 import { count, dateTime, words } from "../format";
 import { nodeColumns } from "../live/delta";
 import { useDocument } from "../live/loader";
@@ -91,6 +92,11 @@ function CycleHistory(): JSX.Element {
         <p class="sentence">
           <Badge>{words(cycle.reason)}</Badge> {cycle.detail} <span class="muted">({cycle.policy}, {count(cycle.steps, "step")})</span>
         </p>
+        {cycle.plans.map((plan) => (
+          <p key={plan.id} class="sentence">
+            Plan <PlanLink plan={plan} /> <PlanBadge plan={plan} /> {plan.approved_by === null ? approvalText(plan) : `approved by ${plan.approved_by}`}
+          </p>
+        ))}
       </Panel>
       <RecordedCluster cycle={cycle} />
     </>

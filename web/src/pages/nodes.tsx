@@ -4,16 +4,18 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { get, put, remove, session } from "../api/client";
 import type { NodeDetails } from "../api/types";
-import { guestCounts, guestsOf } from "../cluster";
+import { guestCounts, guestsOf, nodeShare, worstLoad } from "../cluster";
 import { Chart, type Line } from "../components/chart";
 import { Confirm } from "../components/dialog";
 import { DetailPanels, factItems } from "../components/detail_panels";
 import { GuestTable } from "../components/guest_table";
 import { NodeTable } from "../components/node_table";
-import { Empty, Facts, Heading, Panel, Pending, Search, Select, StateBadge } from "../components/parts";
+import { Observed } from "../components/observed";
+import { Empty, Facts, GuestLink, Heading, Panel, Pending, Search, Select, StateBadge } from "../components/parts";
 import { rowsWhere } from "../components/table";
 import { count, dateTime, percent } from "../format";
 import { useDocument } from "../live/loader";
+import type { State } from "../live/delta";
 import { refresh, state } from "../live/state";
 import { href, route, setParameter } from "../router";
 
@@ -41,7 +43,7 @@ export function Nodes(): JSX.Element {
   const states = [...new Set(shown.nodes.state)].sort();
   return (
     <>
-      <Heading title="Nodes" text={`${rows.length.toLocaleString("en")} of ${count(shown.nodes.id.length, "node")}`}>
+      <Heading title="Nodes" text={<>{rows.length.toLocaleString("en")} of {count(shown.nodes.id.length, "node")}, <Observed /></>}>
         <Search label="Find a node or group" value={query.get("q") ?? ""} onChange={(value) => setParameter("q", value)} />
         <Select label="State" value={chosen} options={[["", "All states"], ...states.map((each) => [each, each] as const)]} onChange={(value) => setParameter("state", value)} />
       </Heading>
@@ -67,16 +69,46 @@ export function NodePage(props: { id: string }): JSX.Element {
       </Heading>
       {details.drain ? <DrainText drain={details.drain} guests={guests.length} /> : null}
       <Facts items={factItems(details.facts)} />
-      <Panel title="Load">
+      <Panel title="Load" actions={<Observed />}>
         <Chart label={`Load of ${details.id}`} series={details.series} lines={LOAD_LINES} show={percent} height={180} />
       </Panel>
       {shown !== null ? (
         <Panel title={`Guests (${guests.length})`}>
-          <GuestTable guests={shown.guests} nodes={shown.nodes} rows={guests} ofOneNode most={10} parameter="guests" />
+          <LoadText state={shown} node={row} guests={guests} />
+          <GuestTable guests={shown.guests} nodes={shown.nodes} rows={guests} ofOneNode={worstResource(shown, row)} parameter="guests" />
         </Panel>
       ) : null}
       <DetailPanels explanation={details.explanation} rules={details.rules} moves={details.moves} />
     </>
+  );
+}
+
+function worstResource(shown: State, node: number): "cpu" | "memory" {
+  return worstLoad(shown.nodes, node)?.resource === "memory" ? "memory" : "cpu";
+}
+
+const LARGEST = 3;
+
+/** The guests that cause most of the load of the worst resource of a node. */
+function LoadText(props: { state: State; node: number; guests: Uint32Array }): JSX.Element | null {
+  const { state: shown, node } = props;
+  const worst = node < 0 ? null : worstLoad(shown.nodes, node);
+  if (worst === null || props.guests.length === 0) return null;
+  const resource = worstResource(shown, node);
+  const share = (guest: number): number => nodeShare(shown.guests, shown.nodes, guest, resource) ?? 0;
+  const largest = Array.from(props.guests).sort((a, b) => share(b) - share(a)).slice(0, LARGEST);
+  const sum = Array.from(props.guests).reduce((total, guest) => total + share(guest), 0);
+  return (
+    <p class="sentence">
+      The most loaded resource is {worst.resource === "CPU" ? "the CPU" : "the memory"}, {percent(worst.load)} in use: {percent(sum)} by {count(props.guests.length, "guest")}, the largest being{" "}
+      {largest.map((guest, index) => (
+        <span key={guest}>
+          {index > 0 ? ", " : ""}
+          <GuestLink id={shown.guests.id[guest] ?? null} /> {percent(share(guest), 1)}
+        </span>
+      ))}
+      .
+    </p>
   );
 }
 

@@ -3,18 +3,22 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { get } from "../api/client";
-import type { ClusterSeries, Exception, Plan } from "../api/types";
+import type { ClusterSeries, Exception, Mode, Plan } from "../api/types";
 import { metricText } from "../metrics";
 import { Chart, Sparkline, type Line } from "../components/chart";
 import type { Arrow } from "../components/map_drawing";
 import { NodeMap } from "../components/node_map";
-import { Badge, Empty, Mark, Panel, StateBadge } from "../components/parts";
-import { count, dateTime, duration, percent, shortTime, words } from "../format";
+import { EventText } from "../components/event_text";
+import { Observed } from "../components/observed";
+import { Badge, Empty, Mark, Panel } from "../components/parts";
+import { partText, PlanBadge } from "../components/plan_state";
+import { count, dateTime, duration, percent, shortTime, withDurations, words } from "../format";
+import { secondsUntil } from "../live/clock";
 import type { State } from "../live/delta";
 import { useDocument } from "../live/loader";
-import { controllerHealth, cycleAge, dataAge, events, planChanges, state } from "../live/state";
+import { controllerHealth, cycleAge, events, planChanges, state } from "../live/state";
 import { href } from "../router";
-import { guestCounts } from "../cluster";
+import { guestCounts, worstLoad, type WorstLoad } from "../cluster";
 
 const LINES: readonly Line[] = [
   { name: "highest_cpu", label: "CPU" },
@@ -46,14 +50,14 @@ export function Overview(): JSX.Element {
           <Next state={shown} steps={plan.value?.steps ?? []} selected={step} onSelect={setStep} />
         </div>
         <div class="stack">
-          <Panel title={`Nodes (${shown.nodes.id.length})`}>
+          <Panel title={`Nodes (${shown.nodes.id.length})`} actions={<Observed />}>
             <NodeMap nodes={shown.nodes} guestCounts={counts} exceptions={shown.exceptions} arrows={arrows} />
           </Panel>
           <div class="charts">
             <Panel title="Highest load of a node">
               <Chart label="Highest load of a node" series={series.value} lines={LINES} show={percent} />
             </Panel>
-            <Panel title="Imbalance (normalized)">
+            <Panel title="Imbalance">
               <Chart label="Imbalance" series={series.value} lines={IMBALANCE} show={(value) => metricText("imbalance", value)} />
             </Panel>
             <Panel title="Suffering guests">
@@ -75,13 +79,11 @@ function arrowsOf(shown: State, plan: Plan | null, step: string | null): Arrow[]
   return source < 0 || target < 0 ? [] : [{ source, target }];
 }
 
-function worstNode(shown: State): { id: string; load: number; resource: string } | null {
-  let worst: { id: string; load: number; resource: string } | null = null;
+function worstNode(shown: State): ({ id: string } & WorstLoad) | null {
+  let worst: ({ id: string } & WorstLoad) | null = null;
   shown.nodes.id.forEach((id, node) => {
-    const loads = [["CPU", shown.nodes.cpu[node]], ["memory", shown.nodes.memory[node]]] as const;
-    for (const [resource, load] of loads) {
-      if (load != null && (worst === null || load > worst.load)) worst = { id, load, resource };
-    }
+    const found = worstLoad(shown.nodes, node);
+    if (found !== null && (worst === null || found.load > worst.load)) worst = { id, ...found };
   });
   return worst;
 }
@@ -107,13 +109,14 @@ function Figures(props: { state: State; series: ClusterSeries | null }): JSX.Ele
         tone={health === "late" ? "error" : ""}
         text={controller.last_cycle ? `${words(controller.last_cycle.reason)}, every ${duration(controller.interval)}` : ""}
       />
+      <NextCycle state={shown} />
       <Figure
         name="Worst node"
         value={worst ? percent(worst.load) : "–"}
         text={worst ? <><a href={href("nodes", worst.id)}>{worst.id}</a> {worst.resource}</> : "no measurement"}
         values={series?.[worst?.resource === "memory" ? "highest_memory" : "highest_cpu"] ?? []}
       />
-      <Figure name="Imbalance" value={metricText("imbalance", shown.metrics["imbalance"] ?? series?.imbalance.at(-1))} text="0 is balanced" values={series?.imbalance ?? []} />
+      <Figure name="Imbalance" value={metricText("imbalance", series?.imbalance.at(-1))} text="0 is balanced" values={series?.imbalance ?? []} />
       <Figure
         name="Suffering guests"
         value={metricText("suffering", series?.suffering.at(-1))}
@@ -123,6 +126,26 @@ function Figures(props: { state: State; series: ClusterSeries | null }): JSX.Ele
     </section>
   );
 }
+
+/** When the next cycle takes place, or what comes before it. */
+function NextCycle(props: { state: State }): JSX.Element {
+  const { controller, plan, pause } = props.state;
+  const due = controller.next_cycle_at;
+  if (controllerHealth.value === "stopped") return <Figure name="Next cycle" value="none" text="no controller is running" />;
+  if (due === null) {
+    const running = plan?.state === "running" ? <>when plan <a href={href("plans", plan.id)}>{plan.id}</a> has ended</> : "as soon as the cluster responds";
+    return <Figure name="Next cycle" value="later" text={running} />;
+  }
+  const seconds = secondsUntil(due);
+  const then = pause ? "observes; paused, so nothing starts" : NEXT_TEXTS[props.state.mode.mode];
+  return <Figure name="Next cycle" value={seconds >= 1 ? `in ${duration(seconds)}` : "now"} text={`${shortTime(due)}: ${then}`} />;
+}
+
+const NEXT_TEXTS: Record<Mode, string> = {
+  observe: "decides, starts nothing",
+  advise: "decides, may propose a plan",
+  automatic: "decides, may start a plan",
+};
 
 function Figure(props: {
   name: string;
@@ -165,7 +188,7 @@ function Exceptions(props: { exceptions: readonly Exception[] }): JSX.Element {
               <Mark severity={each.severity} />
               <span>
                 {subjectLink(each)} <span class="code">{words(each.code)}</span>
-                <span class="detail">{each.detail}</span>
+                <span class="detail">{withDurations(each.detail)}</span>
               </span>
             </li>
           ))}
@@ -195,18 +218,18 @@ function Next(props: {
           <Empty>No decision has been made yet.</Empty>
         ) : (
           <p class="sentence">
-            <Badge>{words(nothing.reason)}</Badge> {nothing.sentence}
+            <Badge>{words(nothing.reason)}</Badge> {withDurations(nothing.sentence)}
           </p>
         )}
       </Panel>
     );
   }
-  const expires = (Date.parse(plan.expires_at) - Date.parse(props.state.generated_at)) / 1000 - dataAge.value;
+  const expires = secondsUntil(plan.expires_at);
   return (
     <Panel title="Next" actions={<a class="button primary" href={href("plans", plan.id)}>Open plan {plan.id}</a>}>
       <p class="sentence">
-        <StateBadge state={plan.state} /> {count(plan.step_count, "step")} by {plan.policy}
-        {plan.state === "proposed" ? `; nothing moves without an approval, which is possible for ${duration(expires)}, or until a cycle decides otherwise` : ""}. {plan.reason_detail}
+        <PlanBadge plan={plan} /> {partText(plan) || count(plan.step_count, "step")} by {plan.policy}
+        {plan.state === "proposed" ? `; nothing moves without an approval, which is possible for ${duration(expires)}, as long as the plan is valid` : ""}. {plan.reason_detail}
       </p>
       <ul class="list steps" aria-label="Steps; select one to see it on the map">
         {props.steps.slice(0, SHOWN_STEPS).map((step) => (
@@ -240,7 +263,7 @@ function Recent(): JSX.Element {
               <time dateTime={event.at} title={dateTime(event.at)}>
                 {shortTime(event.at)}
               </time>
-              <span class={`level-${event.level.toLowerCase()}`}>{event.message}</span>
+              <EventText event={event} />
             </li>
           ))}
         </ul>

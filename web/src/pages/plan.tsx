@@ -7,12 +7,15 @@ import type { Plan } from "../api/types";
 import { metricLabel, metricText } from "../metrics";
 import { Confirm } from "../components/dialog";
 import { Gantt } from "../components/gantt";
-import { Badge, Change, Empty, ErrorNote, Facts, Heading, NodeLink, Panel, Pending, StateBadge } from "../components/parts";
+import { Badge, Change, Empty, ErrorNote, Facts, Heading, NodeLink, Panel, Pending } from "../components/parts";
+import { Observed } from "../components/observed";
+import { PlanBadge } from "../components/plan_state";
 import { StepList } from "../components/step_list";
 import { count, dateTime, duration, percent, words } from "../format";
 import { announce } from "../live/announce";
 import { useDocument } from "../live/loader";
-import { clock, planChanges, progress, refresh, state } from "../live/state";
+import { secondsUntil } from "../live/clock";
+import { planChanges, progress, refresh, state } from "../live/state";
 import { nodeChanges } from "../cluster";
 import { href } from "../router";
 import { withDependents, withPrerequisites } from "../plan_steps";
@@ -58,7 +61,7 @@ function LoadedPlan(props: { plan: Plan; etag: string | null; address: string; r
   };
   return (
     <>
-      <Heading title={<>Plan {plan.id} <StateBadge state={plan.state} /></>} text={plan.reason_detail}>
+      <Heading title={<>Plan {plan.id} <PlanBadge plan={plan} /></>} text={plan.reason_detail}>
         <Buttons plan={plan} chosen={chosen.size} onAction={setAction} />
       </Heading>
       {changed ? <ErrorNote text="The plan has changed since this page was loaded. It is shown as it is now; read it again before you approve." /> : null}
@@ -161,9 +164,7 @@ function Buttons(props: { plan: Plan; chosen: number; onAction: (action: Action)
 
 function Summary(props: { plan: Plan }): JSX.Element {
   const { plan } = props;
-  const left = (Date.parse(plan.expires_at) - Date.now()) / 1000;
-  // The signal makes the remaining time count down.
-  void clock.value;
+  const left = secondsUntil(plan.expires_at);
   const items: [string, JSX.Element | string][] = [
     ["Policy", plan.policy],
     ["Reason", <Badge key="reason">{words(plan.reason)}</Badge>],
@@ -174,7 +175,7 @@ function Summary(props: { plan: Plan }): JSX.Element {
   }
   if (plan.approval !== null) {
     const by = plan.approval.user ?? "mode automatic";
-    items.push(["Approved", `${count(plan.approval.steps.length, "step")} by ${by}, ${dateTime(plan.approval.at)}`]);
+    items.push(["Approved", `${plan.approval.steps.length} of ${count(plan.steps.length, "step")} by ${by}, ${dateTime(plan.approval.at)}`]);
   }
   const done = plan.steps.filter((step) => step.outcome === "done").length;
   if (plan.steps.some((step) => step.outcome !== null)) items.push(["Done", `${done} of ${count(plan.steps.length, "step")}`]);
@@ -221,7 +222,7 @@ function NodesPanel(props: { plan: Plan; chosen: ReadonlySet<string> }): JSX.Ele
     [shown?.nodes, shown?.guests, plan.steps, chosen],
   );
   return (
-    <Panel title="Nodes now and after the chosen steps">
+    <Panel title="Nodes now and after the chosen steps" actions={<Observed />}>
       {changes.length === 0 ? (
         <Empty>No step is chosen that still has to be executed.</Empty>
       ) : (

@@ -8,7 +8,7 @@ import { detailText } from "../metrics";
 import { nodeOf } from "../cluster";
 import { Badge, Empty, GuestLink, Heading, NodeLink, Panel, Pending, Search } from "../components/parts";
 import { rowsWhere, VirtualTable, type Column } from "../components/table";
-import { count, dateTime, words } from "../format";
+import { count, dateTime, withDurations, words } from "../format";
 import { useDocument } from "../live/loader";
 import type { State } from "../live/delta";
 import { state } from "../live/state";
@@ -37,7 +37,7 @@ function Decision(props: { state: State }): JSX.Element {
   return (
     <Panel title="Last decision" actions={<span class="muted">{dateTime(cycle.ended_at)}</span>}>
       <p class="sentence">
-        <Badge>{words(cycle.reason)}</Badge> {props.state.nothing?.sentence ?? cycle.detail}
+        <Badge>{words(cycle.reason)}</Badge> {withDurations(props.state.nothing?.sentence ?? cycle.detail)}
       </p>
       {found.error !== null ? <Pending error={found.error} reload={found.reload} what="" /> : null}
       {found.value ? (
@@ -117,7 +117,7 @@ function Reason(props: { reason: ReasonList["reasons"][number]; chosen: string |
       <button type="button" aria-pressed={props.chosen === code} onClick={() => setParameter("code", props.chosen === code ? null : code)}>
         <strong>{parts.filter(Boolean).join(", ")}</strong> {words(code)}
       </button>
-      <span class="muted">{detail}</span>
+      <span class="muted">{withDurations(detail)}</span>
       {change ? <span class="muted">To change it: {change}</span> : null}
       {nodes.length > 0 ? (
         <span>

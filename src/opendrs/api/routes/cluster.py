@@ -25,9 +25,8 @@ from opendrs.api.schema.subjects import (
 )
 from opendrs.controller.drained_nodes import drained_nodes
 from opendrs.controller.views.consolidation import consolidation_document
-from opendrs.controller.views.history_entries import move_entry
+from opendrs.controller.views.history_entries import move_entry, with_plan
 from opendrs.controller.views.load_points import LoadPoint, guest_series, node_series
-from opendrs.controller.views.reasons import reason_documents
 from opendrs.controller.views.subjects import guest_page, node_page
 from opendrs.model import time_as_text
 from opendrs.ports import CycleSummary, HistoryFilter
@@ -175,9 +174,11 @@ def _over_time(
     )
     return {
         "series": {**series(loads.points, name), "complete": loads.complete},
-        "moves": [
-            move_entry(history, each) for each in history.steps(chosen, MAX_MOVES)
-        ],
+        "moves": with_plan(
+            (move_entry(history, each) for each in history.steps(chosen, MAX_MOVES)),
+            context.stores.plans,
+            history,
+        ),
     }
 
 
@@ -215,7 +216,7 @@ def _add_reasons(router: APIRouter, context: ApiContext) -> None:
         """List the reasons of a cycle, each with its guests or nodes."""
         del principal
         found = cycle_with_inputs(context, run)
-        reasons = [] if found is None else reason_documents(found.cycle)
+        reasons = [] if found is None else found.reasons
         return form.response({**cycle_header(found), "reasons": reasons})
 
 

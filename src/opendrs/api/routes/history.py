@@ -25,6 +25,8 @@ from opendrs.controller.views.history_entries import (
     cycle_entry,
     move_entry,
     recorded_cluster,
+    with_plan,
+    with_plans,
 )
 from opendrs.controller.views.load_points import cluster_series
 from opendrs.errors import StoreError
@@ -77,7 +79,7 @@ def _add_cycles(router: APIRouter, context: ApiContext) -> None:
         )
         page = list(islice(cycles, limit + 1))
         return {
-            "cycles": [cycle_entry(each) for each in page[:limit]],
+            "cycles": with_plans(map(cycle_entry, page[:limit]), context.stores.plans),
             "next": str(page[limit - 1].id) if len(page) > limit else None,
         }
 
@@ -130,7 +132,9 @@ def _shown(context: ApiContext, cycle: CycleSummary, form: Conditions) -> Respon
     if found is None:
         detail = f"{cycle.run}: its cluster is not stored any more"
         raise ProblemError(ApiProblem.NOT_FOUND, detail)
-    return form.response(recorded_cluster(history, cycle, found.cycle))
+    document = recorded_cluster(history, cycle, found.cycle)
+    (entry,) = with_plans([document["cycle"]], context.stores.plans)
+    return form.response({**document, "cycle": entry})
 
 
 def _add_moves(router: APIRouter, context: ApiContext) -> None:
@@ -157,7 +161,11 @@ def _add_moves(router: APIRouter, context: ApiContext) -> None:
         page = found[:limit]
         has_more = len(found) > limit
         return {
-            "moves": [move_entry(history, each) for each in page],
+            "moves": with_plan(
+                (move_entry(history, each) for each in page),
+                context.stores.plans,
+                history,
+            ),
             "next": _cursor(page, end, skipped) if has_more else None,
         }
 

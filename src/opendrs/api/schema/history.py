@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from opendrs.api.schema.common import Document
-from opendrs.api.schema.state import GuestColumns, NodeColumns
+from opendrs.api.schema.state import GuestColumns, NodeColumns, PlanReference
 from opendrs.ports import Outcome
 
 Figures = Annotated[
@@ -31,6 +31,10 @@ class CycleDocument(Document):
     inputs: Annotated[
         str,
         Field(description="`dropped` if its cluster is not stored any more."),
+    ]
+    plans: Annotated[
+        list[PlanReference],
+        Field(description="Proposed or executed plans; empty if none is stored."),
     ]
 
 
@@ -117,6 +121,12 @@ class MoveDocument(Document):
     ended_at: datetime | None
     outcome: Outcome | None
     detail: str
+    reason: Annotated[
+        str | None, Field(description="Code of the decision; null if it is deleted.")
+    ]
+    plan: Annotated[
+        PlanReference | None, Field(description="Null if it is deleted, or of `apply`.")
+    ]
     predicted_seconds: float | None
     seconds: float | None
     load: MoveLoadDocument
@@ -136,7 +146,7 @@ class ClusterSeries(Document):
     run: list[str]
     imbalance: Annotated[
         list[float | None],
-        Field(description="Normalized coefficient of variation of the node loads."),
+        Field(description="Imbalance of the node loads in the metric of the policy."),
     ]
     worst_node: list[str | None]
     highest_cpu: list[float | None]

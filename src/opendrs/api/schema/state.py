@@ -46,6 +46,13 @@ class ControllerDocument(Document):
     started_at: datetime | None
     interval: Annotated[float | None, Field(description="Seconds between two cycles.")]
     policy: str | None
+    next_cycle_at: Annotated[
+        datetime | None,
+        Field(
+            description="Expected start of the next cycle; null if no controller runs, "
+            "the last cycle failed, or a plan is executed, which comes first."
+        ),
+    ]
     last_cycle: LastCycleDocument | None
 
 
@@ -145,9 +152,26 @@ class PlanSummaryDocument(Document):
     reason: str
     reason_detail: str
     step_count: int
+    approved_count: Annotated[
+        int | None, Field(description="Approved steps; null before the approval.")
+    ]
     created_at: datetime
     expires_at: datetime
     digest: str
+
+
+class PlanReference(Document):
+    """A plan to which an entry of the history belongs."""
+
+    id: str
+    state: PlanState
+    step_count: int
+    approved_count: Annotated[
+        int | None, Field(description="Approved steps; null before the approval.")
+    ]
+    approved_by: Annotated[
+        str | None, Field(description="Null without an approval of a user.")
+    ]
 
 
 class NothingDocument(Document):
@@ -220,6 +244,7 @@ class StateMessage(Document):
     etag: str
     base: str | None
     delta: StateDelta | None
+    observed_at: datetime | None
     controller: ControllerDocument
     exceptions: list[ExceptionDocument]
     metrics: dict[str, float | None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from opendrs.controller.views.cluster_columns import ClusterColumns
 from opendrs.model import Limits, StepId, format_count
 from opendrs.ports import Outcome, StepRecord
+from opendrs.rules.maintenance import NAME_START
 
 HIGH_CPU = 0.9  # used fraction of the cores of a node
 MAX_SHOWN = 50  # exceptions with the same code
@@ -34,6 +36,8 @@ class ExceptionCode(StrEnum):
     """An operator has paused the controller."""
     RULE_VIOLATED = "rule-violated"
     """A rule does not hold now; an error if it is strict."""
+    NODE_DRAINING = "node-draining"
+    """Guests are on a node in maintenance, and are to leave it."""
     NODE_UNREACHABLE = "node-unreachable"
     """A node does not respond."""
     NODE_CPU_HIGH = "node-cpu-high"
@@ -57,6 +61,7 @@ SEVERITIES: Mapping[ExceptionCode, str] = {
     ExceptionCode.API_BREAKER_OPEN: "error",
     ExceptionCode.PAUSED: "info",
     ExceptionCode.RULE_VIOLATED: "warning",
+    ExceptionCode.NODE_DRAINING: "info",
     ExceptionCode.NODE_UNREACHABLE: "warning",
     ExceptionCode.NODE_CPU_HIGH: "warning",
     ExceptionCode.NODE_MEMORY_HIGH: "warning",
@@ -91,9 +96,22 @@ def shortened(entries: Sequence[ExceptionEntry]) -> list[ExceptionEntry]:
     return [*entries[:MAX_SHOWN], {**more, "subject": None, "detail": f"and {count}"}]
 
 
-def violated_rules(decision: Mapping[str, Any]) -> Iterator[ExceptionEntry]:
-    """Yield the rules that the snapshot of *decision* violates."""
+def draining_nodes(decision: Mapping[str, Any]) -> Iterator[ExceptionEntry]:
+    """Yield the nodes in maintenance that have guests, each with their number."""
+    counts = Counter[str]()
     for each in decision.get("violations", {}).get("before", ()):
+        if each["rule"].startswith(NAME_START):
+            counts.update({node: len(each["guests"]) for node in each["nodes"]})
+    for node, count in counts.items():
+        detail = f"{node}: {format_count(count, 'guest')} still on it"
+        yield exception_entry(ExceptionCode.NODE_DRAINING, node, detail)
+
+
+def violated_rules(decision: Mapping[str, Any]) -> Iterator[ExceptionEntry]:
+    """Yield the rules that the snapshot of *decision* violates, drains aside."""
+    for each in decision.get("violations", {}).get("before", ()):
+        if each["rule"].startswith(NAME_START):
+            continue
         guests = ", ".join(each["guests"])
         yield exception_entry(
             ExceptionCode.RULE_VIOLATED,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opendrs.errors import StoreError
-from opendrs.metrics import imbalance
+from opendrs.metrics import ImbalanceMetric, imbalance
 from opendrs.model import GuestState, NodeState
 from opendrs.ports import CycleRecord
 
@@ -26,8 +26,8 @@ class ClusterFigures:
     """Figures of one cycle; None if unknown.
 
     Attributes:
-        imbalance: Normalized coefficient of variation of the load of the online nodes
-            with known load, in [0, 1]; see `opendrs.metrics.imbalance`.
+        imbalance: Imbalance of the load of the online nodes with known load; see
+            `opendrs.metrics.imbalance`.
         worst_node: The online node with the highest load, of CPU or memory.
         highest_cpu: Highest load of the CPU of an online node.
         highest_memory: The same of the memory.
@@ -59,17 +59,19 @@ def reading_record(run: str) -> Iterator[None]:
         raise StoreError(f"store: cycle {run}: cannot be read: {err!r}") from err
 
 
-def cluster_figures(cycle: CycleRecord) -> ClusterFigures:
-    """Return the figures of *cycle*.
+def cluster_figures(
+    cycle: CycleRecord, metric: ImbalanceMetric = ImbalanceMetric.CV
+) -> ClusterFigures:
+    """Return the figures of *cycle*, with the imbalance in *metric*.
 
     Raises:
         StoreError: The record is damaged.
     """
     with reading_record(cycle.run):
-        return _figures(cycle.document)
+        return _figures(cycle.document, metric)
 
 
-def _figures(document: Plain) -> ClusterFigures:
+def _figures(document: Plain, metric: ImbalanceMetric) -> ClusterFigures:
     loads = {
         name: load
         for name, node in document["snapshot"]["nodes"].items()
@@ -78,7 +80,7 @@ def _figures(document: Plain) -> ClusterFigures:
     }
     violated = document["decision"].get("violations", {}).get("before", ())
     return ClusterFigures(
-        imbalance=imbalance([sum(each) / 2 for each in loads.values()])
+        imbalance=imbalance([sum(each) / 2 for each in loads.values()], metric)
         if loads
         else None,
         worst_node=max(loads, key=lambda name: max(loads[name]), default=None),

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from opendrs.controller.serialization import action_document
 from opendrs.controller.views.cluster_columns import cluster_columns
 from opendrs.controller.views.figures import reading_record
+from opendrs.controller.views.state import plan_reference
 from opendrs.model import NodeState, time_as_text
-from opendrs.ports import CycleRecord, CycleSummary, HistoryReader, StepRecord
+from opendrs.ports import (
+    CycleRecord,
+    CycleSummary,
+    HistoryReader,
+    PlanRecord,
+    PlanStore,
+    StepRecord,
+)
 
 Entry = dict[str, Any]
 
@@ -119,6 +127,61 @@ def move_entry(history: HistoryReader, record: StepRecord) -> Entry:
             "after": _loads(history, after, action),
         },
     }
+
+
+def with_plans(entries: Iterable[Entry], plans: PlanStore) -> list[Entry]:
+    """Return entries of cycles with the plans that each has proposed or executed.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    found = list(entries)
+    known = _plans_by_run(found, plans)
+    return [
+        {**each, "plans": [plan_reference(plan) for plan in known[each["run"]]]}
+        for each in found
+    ]
+
+
+def with_plan(
+    entries: Iterable[Entry], plans: PlanStore, history: HistoryReader
+) -> list[Entry]:
+    """Return entries of moves with the plan of each, and the reason of its decision.
+
+    The plan is None if it is not stored, or if the command `apply` has executed it.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    found = list(entries)
+    known = _plans_by_run(found, plans)
+    cycles = {each["run"]: history.cycle_of(each["run"]) for each in found}
+    moves = []
+    for each in found:
+        cycle = cycles[each["run"]]
+        plan = next((p for p in known[each["run"]] if _has_step(p, each["step"])), None)
+        moves.append(
+            {
+                **each,
+                "reason": None if cycle is None else cycle.reason,
+                "plan": None if plan is None else plan_reference(plan),
+            }
+        )
+    return moves
+
+
+def _plans_by_run(
+    entries: Iterable[Entry], plans: PlanStore
+) -> Mapping[str, list[PlanRecord]]:
+    runs = {each["run"] for each in entries}
+    by_run: dict[str, list[PlanRecord]] = {run: [] for run in runs}
+    for plan in plans.plans_of(runs):
+        by_run[plan.run].append(plan)
+    return by_run
+
+
+def _has_step(plan: PlanRecord, step: str) -> bool:
+    return any(each.id == step for each in plan.steps)
 
 
 def _loads(history: HistoryReader, cycle: CycleSummary | None, action: Entry) -> Entry:

@@ -15,6 +15,7 @@ from opendrs.controller.views.figures import (
     node_load,
     reading_record,
 )
+from opendrs.metrics import ImbalanceMetric
 from opendrs.model import time_as_text
 from opendrs.ports import CycleRecord
 
@@ -65,17 +66,22 @@ class LoadPoint:
     guests: Loads
 
 
-def load_point(cycle: CycleRecord, former: LoadPoint | None = None) -> LoadPoint:
+def load_point(
+    cycle: CycleRecord,
+    former: LoadPoint | None = None,
+    metric: ImbalanceMetric = ImbalanceMetric.CV,
+) -> LoadPoint:
     """Return the loads of *cycle*.
 
     Args:
         cycle: The record of the cycle with its inputs.
         former: Another cycle, whose names are shared if they are the same.
+        metric: Metric of the imbalance.
 
     Raises:
         StoreError: The record is damaged.
     """
-    figures = cluster_figures(cycle)
+    figures = cluster_figures(cycle, metric)
     with reading_record(cycle.run):
         document: Plain = cycle.document
         nodes, guests = document["snapshot"]["nodes"], document["snapshot"]["guests"]

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
+from opendrs.controller.replay import recorded_limits
+from opendrs.controller.stay_reasons import StayReason, StayReasons
 from opendrs.controller.views.figures import known_load, reading_record
 from opendrs.controller.views.remedies import remedy
-from opendrs.model import NodeState
+from opendrs.model import GuestId, NodeState, Snapshot
 from opendrs.ports import CycleRecord
 
 Plain = Mapping[str, Any]
 Document = dict[str, Any]
-
-NOT_CHOSEN = "not-chosen"
 
 
 class NodeReason(StrEnum):
@@ -42,6 +42,12 @@ _NODE_REMEDIES: Mapping[NodeReason, str] = {
     NodeReason.NODE_NOT_MEASURED: "make the platform report its capacity and use",
     NodeReason.NODE_FULL: "move guests away, or lower limits.memory_headroom",
 }
+_STAY_DETAILS: Mapping[StayReason, str] = {
+    StayReason.IMMOVABLE: "a rule excludes them from migration",
+    StayReason.NOT_RUNNING: "only running guests are migrated",
+    StayReason.NO_FEASIBLE_NODE: "strict rules, hardware or memory allow no other node",
+    StayReason.SOFT_RULE: "a soft rule excludes the other nodes that could run them",
+}
 _NODE_STATES: Mapping[str, NodeReason] = {
     NodeState.UNKNOWN.value: NodeReason.NODE_UNREACHABLE,
     NodeState.OFFLINE.value: NodeReason.NODE_OFFLINE,
@@ -50,31 +56,44 @@ _NODE_STATES: Mapping[str, NodeReason] = {
 }
 
 
-def reason_documents(cycle: CycleRecord) -> list[Document]:
+def reason_documents(cycle: CycleRecord, snapshot: Snapshot) -> list[Document]:
     """Return the reasons of *cycle*, each with its guests or nodes.
 
-    First are the reasons of guests that the policy skipped, then `not-chosen` for those
-    that it considered and that are in no step, then those of nodes. Each has `code`,
-    `detail`, `change` (what would have to change), `guests` and `nodes`.
+    First are the reasons of guests that the policy skipped, then the `StayReason` of
+    those that it considered and that are in no step, then those of nodes. Each has
+    `code`, `detail`, `change` (what would have to change), `guests` and `nodes`. The
+    code of a guest is that of its page.
+
+    Args:
+        cycle: The cycle with its inputs.
+        snapshot: Its cluster.
 
     Raises:
         StoreError: The record is damaged.
     """
     with reading_record(cycle.run):
         document: Plain = cycle.document
-        return [*_of_guests(document), *_of_nodes(document)]
+        limits = recorded_limits(document["settings"])
+        reasons = StayReasons(snapshot, limits)
+        return [*_of_guests(document, reasons), *_of_nodes(document)]
 
 
-def _of_guests(document: Plain) -> Iterator[Document]:
+def _of_guests(document: Plain, reasons: StayReasons) -> Iterator[Document]:
     decision = document["decision"]
     explained = {step["guest"] for step in decision["steps"]}
     for group in decision["skipped"]:
         explained.update(group["guests"])
         yield _reason(group["reason"], group["detail"], guests=list(group["guests"]))
-    others = [name for name in document["snapshot"]["guests"] if name not in explained]
-    if others:
-        detail = f"{decision['reason']}: {decision['detail']}".removesuffix(": ")
-        yield _reason(NOT_CHOSEN, detail, guests=others)
+    others: dict[StayReason, list[str]] = {}
+    for name in document["snapshot"]["guests"]:
+        if name not in explained:
+            others.setdefault(reasons.reason(GuestId(name)), []).append(name)
+    for reason in StayReason:
+        if reason in others:
+            detail = _STAY_DETAILS.get(reason) or (
+                f"{decision['reason']}: {decision['detail']}".removesuffix(": ")
+            )
+            yield _reason(reason.value, detail, guests=others[reason])
 
 
 def _of_nodes(document: Plain) -> Iterator[Document]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from opendrs.arrays.move_groups import SkipReason
+from opendrs.controller.stay_reasons import StayReason
 from opendrs.policies import DecisionReason
 
 _CODES: Mapping[str, str] = {
@@ -45,8 +46,9 @@ _CODES: Mapping[str, str] = {
     ),
     SkipReason.OVER_BUDGET: "raise the budget of migrations in [protection]",
     SkipReason.LAST_MIGRATED: "wait until another guest has been migrated",
-    "immovable": "remove the rule that excludes it from migration",
-    "not-chosen": (
+    StayReason.IMMOVABLE: "remove the rule that excludes it from migration",
+    StayReason.SOFT_RULE: "change or remove the soft rule",
+    StayReason.NOT_CHOSEN: (
         "nothing, unless the load changes: other moves improve the cluster more, or "
         "no plan is needed"
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,6 +18,7 @@ from opendrs.controller.modes import (
     overall_mode,
 )
 from opendrs.controller.protection import BREAKER_KEY
+from opendrs.controller.scheduling import next_due
 from opendrs.controller.serialization import step_document
 from opendrs.controller.status import (
     FAILED,
@@ -29,6 +30,7 @@ from opendrs.controller.status import (
 from opendrs.controller.views.attention import (
     ExceptionCode,
     ExceptionEntry,
+    draining_nodes,
     exception_entry,
     failed_steps,
     node_exceptions,
@@ -61,6 +63,7 @@ class StateInputs:
         plans: Plans that have not ended, the oldest first.
         steps: Steps of the last day, and those since the snapshot of the cycle.
         progress: Running migrations as plain values.
+        cycle_starts: Start of the last cycle of entries of the schedule, by name.
         store_error: Why the store cannot be read now; empty if it can.
     """
 
@@ -77,6 +80,7 @@ class StateInputs:
     plans: tuple[PlanRecord, ...]
     steps: tuple[StepRecord, ...]
     progress: Sequence[Mapping[str, Any]]
+    cycle_starts: Mapping[str, datetime] = field(default_factory=dict)
     store_error: str = ""
 
     @property
@@ -139,7 +143,7 @@ def state_document(inputs: StateInputs) -> dict[str, Any]:
 
 def controller_document(inputs: StateInputs) -> dict[str, Any]:
     """Return the controller and its last cycle as plain values."""
-    process, cycle = inputs.process, inputs.cycle
+    process, cycle, due = inputs.process, inputs.cycle, next_cycle_at(inputs)
     return {
         "running": is_running(inputs.holder, process),
         "late": not is_recent(process, cycle, inputs.now, inputs.open_steps),
@@ -149,6 +153,7 @@ def controller_document(inputs: StateInputs) -> dict[str, Any]:
         "started_at": None if process is None else process.started_at.isoformat(),
         "interval": None if process is None else process.interval,
         "policy": None if process is None else process.policy,
+        "next_cycle_at": None if due is None else due.isoformat(),
         "last_cycle": None
         if cycle is None
         else {
@@ -161,6 +166,28 @@ def controller_document(inputs: StateInputs) -> dict[str, Any]:
             "steps": cycle.steps,
         },
     }
+
+
+def next_cycle_at(inputs: StateInputs) -> datetime | None:
+    """Return the expected start of the next cycle, which an operator may expedite.
+
+    None if it is not known: no controller runs, the last cycle failed, or a plan is
+    executed, whose end the next cycle awaits.
+    """
+    process, cycle = inputs.process, inputs.cycle
+    is_executing = any(each.state is PlanState.RUNNING for each in inputs.plans)
+    if process is None or cycle is None or not is_running(inputs.holder, process):
+        return None
+    if cycle.reason == FAILED or is_executing:
+        return None
+    started_at = cycle.ended_at - timedelta(seconds=cycle.seconds)
+    due = started_at + timedelta(seconds=process.interval)
+    entries = inputs.settings.schedule
+    found = (
+        next_due(each, inputs.cycle_starts.get(each.name), inputs.now)
+        for each in entries
+    )
+    return min([due, *(each for each in found if each is not None)])
 
 
 def mode_document(mode: EffectiveMode, settings: Settings) -> dict[str, Any]:
@@ -208,9 +235,22 @@ def plan_summary(plan: PlanRecord) -> dict[str, Any]:
         "reason": plan.reason,
         "reason_detail": plan.reason_detail,
         "step_count": len(plan.steps),
+        "approved_count": None if plan.approval is None else len(plan.approval.steps),
         "created_at": plan.created_at.isoformat(),
         "expires_at": plan.expires_at.isoformat(),
         "digest": plan.digest,
+    }
+
+
+def plan_reference(plan: PlanRecord) -> dict[str, Any]:
+    """Return the state of *plan*, and by which user it was approved."""
+    approval = plan.approval
+    return {
+        "id": plan.id,
+        "state": plan.state.value,
+        "step_count": len(plan.steps),
+        "approved_count": None if approval is None else len(approval.steps),
+        "approved_by": None if approval is None else approval.user,
     }
 
 
@@ -255,6 +295,7 @@ def _nothing(inputs: StateInputs) -> dict[str, str] | None:
 def _exceptions(inputs: StateInputs) -> Iterator[ExceptionEntry]:
     yield from _controller_exceptions(inputs)
     yield from shortened(list(violated_rules(inputs.decision)))
+    yield from shortened(list(draining_nodes(inputs.decision)))
     by_code: dict[str | None, list[ExceptionEntry]] = {}
     jobs = inputs.settings.protection.stand_back_jobs
     for each in node_exceptions(inputs.cluster, inputs.settings.limits, jobs):

@@ -1,0 +1,84 @@
+"""Validity of a proposed plan, when a newer decision has other steps.
+
+Measurements change from cycle to cycle, and with them the steps of a decision. A plan
+that an operator is reading must not disappear for that reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from opendrs.controller.consent import RecordedDecision
+from opendrs.controller.plan_records import remaining_steps
+from opendrs.controller.step_groups import group_steps
+from opendrs.errors import ModelError
+from opendrs.guard import check
+from opendrs.metrics import LoadModel, imbalance, node_loads
+from opendrs.model import GuestId, PowerOff, PowerOn, Snapshot, Step
+from opendrs.policies import DecisionReason, Policy
+from opendrs.ports import PlanRecord
+
+MIN_GAIN = 0.5  # of the newer steps, which the proposed steps have to reach
+
+
+def is_still_valid(
+    plan: PlanRecord, decided: RecordedDecision, waiting: Sequence[Step]
+) -> bool:
+    """Return True if the proposed *plan* stays open beside a newer decision.
+
+    The situation that it was proposed for must still exist: the same policy decides for
+    the same reason. The guard must allow each step, in order, on the present snapshot.
+    A plan that improves the balance must reduce the imbalance of the node loads by at
+    least `MIN_GAIN` of what the newer steps would. Any other plan must migrate the same
+    guests as those, and power the same nodes on and off.
+
+    Args:
+        plan: The plan.
+        decided: The newer decision.
+        waiting: Those of its steps that need an approval; the others start now.
+    """
+    decision, policy = decided.decision, decided.policy
+    same = (decided.policy.name, decision.reason.value) == (plan.policy, plan.reason)
+    if not waiting or not same:
+        return False
+    balances = decision.reason is DecisionReason.IMPROVES_BALANCE
+    if not balances and _subjects(plan.steps) != _subjects(waiting):
+        return False
+    starting = remaining_steps(decision.plan.steps, waiting)
+    snapshot = decided.snapshot.apply(*(step.action for step in starting))
+    after = _after(plan.steps, snapshot, policy)
+    if after is None or not balances:
+        return after is not None
+    newer = snapshot.apply(*(step.action for step in waiting))
+    before = _imbalance(snapshot, policy)
+    gain = before - _imbalance(after, policy)
+    return gain > 0 and gain >= MIN_GAIN * (before - _imbalance(newer, policy))
+
+
+def _subjects(steps: Sequence[Step]) -> set[GuestId | PowerOn | PowerOff]:
+    """Return the migrated guests and the power actions of *steps*."""
+    return {
+        action if isinstance(action, PowerOn | PowerOff) else action.guest
+        for action in (step.action for step in steps)
+    }
+
+
+def _after(
+    steps: Sequence[Step], snapshot: Snapshot, policy: Policy[Any]
+) -> Snapshot | None:
+    """Return the cluster after *steps*, or None if the guard rejects one of them."""
+    for group in group_steps(steps, snapshot.rules):
+        actions = [step.action for step in group]
+        try:
+            if check(actions, snapshot, policy.limits) is not None:
+                return None
+            snapshot = snapshot.apply(*actions)
+        except ModelError:  # a node or a guest is gone
+            return None
+    return snapshot
+
+
+def _imbalance(snapshot: Snapshot, policy: Policy[Any]) -> float:
+    load_model = getattr(policy, "load_model", LoadModel.DYNAMIC)
+    return imbalance([load.mean for load in node_loads(snapshot, load_model).values()])

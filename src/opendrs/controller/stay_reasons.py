@@ -1,0 +1,107 @@
+"""Reasons why guests stay that a policy has considered: one source for all pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from functools import cached_property
+
+from opendrs.arrays import SkipReason
+from opendrs.model import Guest, GuestId, GuestState, Limits, NodeId, Snapshot
+from opendrs.rules import FeasibilityChecker, compile_rules
+from opendrs.rules.memory import required_memory
+
+
+class StayReason(StrEnum):
+    """Reason why a guest stays that a policy has not skipped. The values are stable."""
+
+    IMMOVABLE = "immovable"
+    """A rule excludes the guest from migration."""
+    NOT_RUNNING = SkipReason.NOT_RUNNING.value
+    """The guest is not running."""
+    NO_FEASIBLE_NODE = SkipReason.NO_FEASIBLE_NODE.value
+    """Strict rules, hardware or memory allow no other node for the guest."""
+    SOFT_RULE = "soft-rule"
+    """Every other node that could run the guest violates a soft rule more than now."""
+    NOT_CHOSEN = "not-chosen"
+    """The guest could move, but other moves were better, or none was needed."""
+
+
+class StayReasons:
+    """Reasons why the guests of one snapshot stay.
+
+    Args:
+        snapshot: The cluster.
+        limits: Limits of the operator.
+    """
+
+    def __init__(self, snapshot: Snapshot, limits: Limits) -> None:
+        self._snapshot = snapshot
+        self._limits = limits
+        self._rules = compile_rules(snapshot)
+        self._checker = FeasibilityChecker(snapshot, self._rules, limits)
+
+    def reason(self, guest: GuestId) -> StayReason:
+        """Return why *guest* stays."""
+        if self._snapshot.guests[guest].state is not GuestState.RUNNING:
+            return StayReason.NOT_RUNNING
+        if guest in self._rules.immovable:
+            return StayReason.IMMOVABLE
+        group = self._group(guest)
+        if self._has_feasible_node(self._checker, group):
+            return StayReason.NOT_CHOSEN
+        if self._has_feasible_node(self._strict_checker, group):
+            return StayReason.SOFT_RULE
+        return StayReason.NO_FEASIBLE_NODE
+
+    def detail(self, guest: GuestId) -> str:
+        """Return the rule that makes *guest* immovable; empty without one."""
+        return self._rules.immovable.get(guest, "")
+
+    def infeasible_nodes(self, guest: GuestId) -> Mapping[NodeId, str]:
+        """Return why each infeasible node is so, soft rules aside."""
+        return self._strict_checker.infeasible_nodes(self._group(guest))
+
+    def avoided_nodes(self, guest: GuestId) -> Mapping[NodeId, str]:
+        """Return the soft rule of each node that only a soft rule excludes."""
+        infeasible = self.infeasible_nodes(guest)
+        excluded = self._checker.infeasible_nodes(self._group(guest))
+        return {
+            name: detail for name, detail in excluded.items() if name not in infeasible
+        }
+
+    def _group(self, guest: GuestId) -> Sequence[Guest]:
+        names = sorted(self._rules.together.get(guest, frozenset((guest,))))
+        return [self._snapshot.guests[name] for name in names]
+
+    @cached_property
+    def _strict_checker(self) -> FeasibilityChecker:
+        """Checker that ignores soft rules."""
+        rules = (each for each in self._snapshot.rules if getattr(each, "strict", True))
+        strict = replace(self._snapshot, rules=tuple(rules))
+        return FeasibilityChecker(strict, compile_rules(strict), self._limits)
+
+    @cached_property
+    def _by_memory(self) -> list[tuple[float, NodeId]]:
+        """Available memory of the nodes, the largest first."""
+        available = self._checker.available_memory
+        known = [(each.measured or 0.0, name) for name, each in available.items()]
+        return sorted(known, reverse=True)
+
+    @cached_property
+    def _most_memory(self) -> float:
+        return max((available for available, _ in self._by_memory), default=0.0)
+
+    def _has_feasible_node(
+        self, checker: FeasibilityChecker, group: Sequence[Guest]
+    ) -> bool:
+        """Return True at the first feasible node: most guests have many."""
+        if (required_memory(group).measured or 0) > self._most_memory:
+            return False
+        preferred = checker.preferred_nodes(group[0].id)
+        return any(
+            checker.rejection(group, name) is None
+            for _, name in self._by_memory
+            if name in preferred and name != group[0].node
+        )
