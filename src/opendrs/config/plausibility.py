@@ -85,6 +85,11 @@ def check_limits(limits: Limits, at: KeyPath = ("limits",)) -> Iterator[Diagnost
             f"times; {limits.memory_overcommit:g} % is "
             f"{limits.memory_overcommit / 100:g}",
         )
+    for name in ("balance_above_cpu_load", "balance_above_memory_load"):
+        if (gate := getattr(limits, name)) is not None and 0 < gate <= 0.01:
+            yield _warning(
+                (*at, name), f"{gate:g} is {gate:.1%}, which is hardly a load"
+            )
     for name, minimum, maximum in (
         ("cooldown", 0.0, 30 * DAY),
         ("min_uptime", 0.0, DAY),

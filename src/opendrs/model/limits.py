@@ -83,6 +83,10 @@ class Limits:
         bandwidth: Bytes per second over the link of one node, shared by its migrations;
             None if unknown. Not enforced; used only to estimate migration times.
         networks: Links between parts of the cluster with limits of their own.
+        balance_above_cpu_load: Load of CPU, in [0, 1], that some node must exceed for
+            a migration for balance; None for no such gate. With both gates, one node
+            above either of them suffices.
+        balance_above_memory_load: The same for memory.
 
     Raises:
         ModelError: A limit is out of range, or two networks have the same name.
@@ -97,6 +101,8 @@ class Limits:
     migration_timeout: Seconds = 1800.0
     bandwidth: BytesPerSecond | None = None
     networks: tuple[Network, ...] = ()
+    balance_above_cpu_load: float | None = None
+    balance_above_memory_load: float | None = None
 
     def __post_init__(self) -> None:
         for name in (
@@ -118,6 +124,8 @@ class Limits:
                 "memory_headroom: expected a fraction in [0, 1), got "
                 f"{self.memory_headroom}"
             )
+        for name in ("balance_above_cpu_load", "balance_above_memory_load"):
+            _require_load(name, getattr(self, name))
         for name in ("max_migrations_per_node", "max_parallel_migrations"):
             if getattr(self, name) < 1:
                 raise ModelError(
@@ -130,6 +138,12 @@ class Limits:
     def networks_between(self, source: NodeId, target: NodeId) -> tuple[Network, ...]:
         """Return the networks that a migration from *source* to *target* uses."""
         return tuple(each for each in self.networks if each.carries(source, target))
+
+
+def _require_load(name: str, value: float | None) -> None:
+    if value is not None and not 0 <= value <= 1:
+        hint = f"; {value:g} % is {value / 100:g}" if 1 < value <= 100 else ""
+        raise ModelError(f"{name}: expected a fraction in [0, 1], got {value:g}{hint}")
 
 
 def _require_bandwidth(bandwidth: float | None) -> None:

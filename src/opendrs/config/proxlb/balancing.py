@@ -17,8 +17,8 @@ from opendrs.config.proxlb.translation import Tables, Translation, present_setti
 POLICY = "optimize"
 _OPTIMIZE = "policy.optimize"
 _GATE = (
-    "balancing starts when the imbalance exceeds policy.optimize.threshold, at any "
-    "load; increase that threshold for fewer migrations"
+    "nothing is migrated for balance until a node exceeds it; the imbalance must "
+    "exceed policy.optimize.threshold as well"
 )
 
 
@@ -147,9 +147,21 @@ def _balanciness(section: BalancingSection, path: KeyPath, result: Translation) 
     )
 
 
-def _gate(section: BalancingSection, path: KeyPath, result: Translation) -> None:
-    del section
-    result.unsupported(path, _GATE)
+def _gate(resource: str) -> _Translate:
+    """Return the translation of the threshold of *resource* to a gate of the limits."""
+
+    def translate(
+        section: BalancingSection, path: KeyPath, result: Translation
+    ) -> None:
+        percent = getattr(section, f"{resource}_threshold")
+        if section.method != resource:
+            result.taken(path, "", f"no effect with the method {section.method}")
+            return
+        name = f"balance_above_{resource}_load"
+        result.limits[name] = percent / 100
+        result.differs(path, f"limits.{name} = {percent / 100:g}", _GATE)
+
+    return translate
 
 
 def _method(section: BalancingSection, path: KeyPath, result: Translation) -> None:
@@ -264,8 +276,8 @@ _TRANSLATIONS: Mapping[str, _Translate] = {
     "balance_types": _balance_types,
     "max_job_validation": _job_validation,
     "balanciness": _balanciness,
-    "memory_threshold": _gate,
-    "cpu_threshold": _gate,
+    "memory_threshold": _gate("memory"),
+    "cpu_threshold": _gate("cpu"),
     "method": _method,
     "mode": _mode,
     "balance_larger_guests_first": _larger_first,

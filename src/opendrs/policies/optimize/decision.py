@@ -100,10 +100,11 @@ def _empty_decision(candidate: CandidatePlan) -> Decision[None]:
 def _bound_note(candidate: CandidatePlan) -> Iterator[str]:
     """Yield a note with the gap between *candidate* and the lower bound.
 
-    There is no note if nodes are drained: the bound counts them.
+    There is no note if nodes are drained, because the bound counts them, or if balance
+    is no goal.
     """
     context = candidate.context
-    if drained_nodes(context.snapshot):
+    if drained_nodes(context.snapshot) or Goal.BALANCE not in context.priorities:
         return
     scale = math.sqrt(len(context.cluster.node_ids) * sum(context.weights))
     if scale <= 0:

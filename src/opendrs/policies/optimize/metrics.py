@@ -73,6 +73,20 @@ class ClusterMetrics:
             case Goal.CONSOLIDATION:
                 return (float(self.used_nodes),)
 
+    def satisfies(self, goals: Collection[Goal], threshold: float) -> bool:
+        """Return True if none of *goals* can be improved.
+
+        Args:
+            goals: Goals of a plan.
+            threshold: Imbalance up to which the goal balance is reached.
+        """
+        return not (
+            Goal.CONSOLIDATION in goals
+            or (Goal.REPAIR in goals and (self.violations or self.overfull_gib > 0))
+            or (Goal.CONTENTION in goals and self.contention > 0)
+            or (Goal.BALANCE in goals and self.imbalance > threshold)
+        )
+
 
 def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
     snapshot: Snapshot,

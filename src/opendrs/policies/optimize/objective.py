@@ -93,7 +93,9 @@ TERMS = (
     (Goal.BALANCE, "transfer", "GiB of migration cost", ("move",)),
 )
 MIGRATION_TERM = (Goal.BALANCE, "migration", "guest that migrates", ("move",))
-"""Term that only `repair_objective` has."""
+"""Term that an objective has if guests are not migrated for balance alone."""
+
+GATED_BALANCE = 0.5  # cost of the present imbalance, relative to a migration
 
 # Weights of `repair_objective`. A repair may cost 1,000 migrations; no migration is
 # made for the balance.
@@ -108,6 +110,7 @@ def plan_objective(  # noqa: PLR0913 - one parameter per setting
     soft_rule_penalty: float,
     migration_cost_weight: float,
     mean_memory: float,
+    gated_balance: float | None = None,
 ) -> Objective:
     """Return what a plan minimizes; 1 is the cost of a node with twice the mean load.
 
@@ -118,10 +121,16 @@ def plan_objective(  # noqa: PLR0913 - one parameter per setting
         soft_rule_penalty: Weight of a guest that violates a soft rule.
         migration_cost_weight: Weight of the transfer of the memory of a mean node.
         mean_memory: Mean memory in use on a node, in GiB.
+        gated_balance: If no guest may be migrated for balance, cost of the present
+            imbalance with these weights. Balance is then no goal, but a choice among
+            plans with as many migrations. None if the gates are open.
     """
     rank = {goal: index for index, goal in enumerate(priorities)}
-    goal = {each: priority_weight(rank.get(each), len(rank)) for each in Goal}
+    ranks = len(rank) + (gated_balance is not None)
+    goal = {each: priority_weight(rank.get(each), ranks) for each in Goal}
     scale = goal[Goal.BALANCE] or 1.0
+    if gated_balance is not None:
+        goal[Goal.BALANCE] = GATED_BALANCE / max(1.0, gated_balance)
     weight = {
         "violation": goal[Goal.REPAIR],
         "overfull_memory": goal[Goal.REPAIR],
@@ -132,7 +141,10 @@ def plan_objective(  # noqa: PLR0913 - one parameter per setting
         "soft_rule": scale * soft_rule_penalty,
         "transfer": scale * migration_cost_weight / mean_memory,
     }
-    return _objective(rank, weight)
+    if gated_balance is None:
+        return _objective(rank, weight)
+    weight["migration"] = 1.0
+    return _objective(rank, weight, (*TERMS, MIGRATION_TERM))
 
 
 def repair_objective(mean_memory: float) -> Objective:
@@ -214,7 +226,7 @@ def encode_problem(
         imbalance_weight=safe_divide(balance, np.square(cluster.balanced_load)),
         use_cost=np.full(len(cluster.node_ids), weight("used_node")),
         placement_cost=classes.placement_cost(weight("violation"), weight("soft_rule")),
-        move_cost=weight("transfer") * movable.migration_cost,
+        move_cost=_move_cost(cluster, objective),
         budget_weights=np.array([movable.transfer, movable.guest_count]),
         budgets=_budgets(cluster, budget),
         counts_moves=np.array([False, True]),
@@ -244,6 +256,14 @@ def with_knee_price(
         return problem
     price = KNEE_GAIN * gain / moved * migration_cost
     return replace(problem, move_cost=np.maximum(problem.move_cost, price))
+
+
+def _move_cost(cluster: EncodedCluster, objective: Objective) -> Floats:
+    """Return the cost of leaving home of each group; shape (G,)."""
+    cost = objective.weight("transfer") * cluster.movable.migration_cost
+    if any(term.name == "migration" for term in objective.terms):
+        cost = cost + objective.weight("migration") * cluster.movable.guest_count
+    return cost
 
 
 def _contention(

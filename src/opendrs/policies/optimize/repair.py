@@ -219,10 +219,8 @@ def _encode(
     mean = cluster.balanced_load * cluster.capacity.mean(axis=0)
     price = objective.weight("violation") * safe_divide(np.ones(RESOURCES), mean)
     price[CPU] = 0.0
-    migrations = objective.weight("migration") * cluster.movable.guest_count
     return replace(
         problem,
-        move_cost=problem.move_cost + migrations,
         safety_capacity=np.maximum(cluster.capacity, present),
         excess_weight=np.tile(price, (len(cluster.node_ids), 1)),
     )

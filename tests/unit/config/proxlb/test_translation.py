@@ -288,6 +288,17 @@ def test_each_setting_has_a_line(section: str) -> None:
     )
 
 
+@pytest.mark.parametrize("method", ["memory", "cpu"])
+def test_threshold_of_the_method_becomes_a_gate(method: str) -> None:
+    result = translated(
+        balancing={"method": method, "memory_threshold": 60, "cpu_threshold": 75}
+    )
+
+    gates = {n: v for n, v in result.limits.items() if n.startswith("balance_above")}
+    expected = {"memory": 0.6, "cpu": 0.75}[method]
+    assert gates == {f"balance_above_{method}_load": expected}
+
+
 def test_empty_values_have_their_defaults() -> None:
     result = translated(
         proxmox_cluster={"overprovisioning": None}, balancing={"enforce_affinity": None}
