@@ -24,7 +24,7 @@ from opendrs.rules import (
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
-MemoryPair = tuple[float, float]  # bytes of measured and of committed memory
+ResourceAmounts = tuple[float, float]  # bytes of measured and of committed memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,20 +110,20 @@ class ClusterArrays:
     def available(self) -> Floats:
         """Available memory of each node; -infinity if unknown; shape (N, 2)."""
         available = self.feasibility.available_memory
-        return memory_columns((available[name] for name in self.node_ids), -np.inf)
+        return resource_columns((available[name] for name in self.node_ids), -np.inf)
 
     @cached_property
     def usable(self) -> Floats:
         """The same for an empty node."""
         nodes = (self.snapshot.nodes[name] for name in self.node_ids)
-        return memory_columns(
+        return resource_columns(
             (usable_memory(node, self.limits) for node in nodes), -np.inf
         )
 
     @cached_property
     def required(self) -> Floats:
         """Memory that each group requires; infinity if unknown; shape (G, 2)."""
-        return memory_columns(map(required_memory, self.groups), np.inf)
+        return resource_columns(map(required_memory, self.groups), np.inf)
 
     @cached_property
     def anti_affine_guests(self) -> Mapping[int, frozenset[GuestId]]:
@@ -145,7 +145,7 @@ class ClusterArrays:
         )
 
 
-def memory_pair(memory: AvailableMemory, missing: float) -> MemoryPair:
+def resource_amounts(memory: AvailableMemory, missing: float) -> ResourceAmounts:
     """Return measured and committed bytes, with *missing* for unknown values."""
     return (
         missing if memory.measured is None else memory.measured,
@@ -153,9 +153,9 @@ def memory_pair(memory: AvailableMemory, missing: float) -> MemoryPair:
     )
 
 
-def memory_columns(amounts: Iterable[AvailableMemory], missing: float) -> Floats:
+def resource_columns(amounts: Iterable[AvailableMemory], missing: float) -> Floats:
     """Return one row of measured and committed bytes per amount; shape (n, 2)."""
-    return _pairs(memory_pair(each, missing) for each in amounts)
+    return _pairs(resource_amounts(each, missing) for each in amounts)
 
 
 def _pairs(values: Iterable[tuple[float, float]]) -> Floats:

@@ -10,9 +10,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from opendrs.arrays import ClusterArrays, MemoryPair
+from opendrs.arrays import ClusterArrays, ResourceAmounts
 from opendrs.model import GuestId
-from opendrs.planning.moves import NO_MEMORY, PendingMove, fits, plus
+from opendrs.planning.moves import NO_AMOUNTS, PendingMove, fits, plus
 
 
 class SequencingState:
@@ -107,7 +107,7 @@ class SequencingState:
 
         All pending arrivals must fit: otherwise none of them can rely on it.
         """
-        initial = arrived = required = NO_MEMORY
+        initial = arrived = required = NO_AMOUNTS
         staying = set(self.guests_on[move.target])
         for other in self.departures[move.target]:
             for node, guest, freed in other.freed:
@@ -185,9 +185,9 @@ class FreeMemory:
     def free(
         self,
         node: int,
-        initial: MemoryPair = NO_MEMORY,
-        arrived: MemoryPair = NO_MEMORY,
-    ) -> MemoryPair:
+        initial: ResourceAmounts = NO_AMOUNTS,
+        arrived: ResourceAmounts = NO_AMOUNTS,
+    ) -> ResourceAmounts:
         """Return the free memory of *node* after guests have left.
 
         Args:
@@ -206,12 +206,12 @@ class FreeMemory:
             + arrived[1],
         )
 
-    def reserve(self, node: int, required: MemoryPair) -> None:
+    def reserve(self, node: int, required: ResourceAmounts) -> None:
         """Reserve *required* on *node*."""
         for reserved, amount in zip(self._reserved, required, strict=True):
             reserved[node] += amount
 
-    def release(self, node: int, freed: MemoryPair, *, initial: bool) -> None:
+    def release(self, node: int, freed: ResourceAmounts, *, initial: bool) -> None:
         """Free *freed* on *node*.
 
         Args:
@@ -240,7 +240,7 @@ class FreeMemory:
         surplus: npt.NDArray[np.float64] = (free - np.frombuffer(expected))[nodes]
         return surplus
 
-    def nodes_with(self, required: MemoryPair) -> npt.NDArray[np.intp]:
+    def nodes_with(self, required: ResourceAmounts) -> npt.NDArray[np.intp]:
         """Return the indices of the nodes with at least *required* free memory."""
         suffices = [
             np.frombuffer(base) - np.frombuffer(reserved) >= amount

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opendrs.arrays import MemoryPair
+from opendrs.arrays import ResourceAmounts
 from opendrs.model import GuestId
 from opendrs.planning.moves import DetourBudget, PendingMove, fits, minus
 from opendrs.planning.state import SequencingState
@@ -119,12 +119,12 @@ class _BlockedMove(NamedTuple):
         anti_affine: Guests on the node with anti-affinity to it.
     """
 
-    missing: MemoryPair
+    missing: ResourceAmounts
     size: float
     anti_affine: frozenset[GuestId]
 
     def cost(
-        self, freed: MemoryPair, guests: Iterable[GuestId]
+        self, freed: ResourceAmounts, guests: Iterable[GuestId]
     ) -> tuple[bool, float] | None:
         """Return the cost of a detour of *guests* that frees *freed*; None if no help.
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from opendrs.arrays import (
     AssignmentState,
     ClusterArrays,
-    memory_columns,
-    memory_pair,
     move_groups,
+    resource_amounts,
+    resource_columns,
 )
 from opendrs.metrics import LoadModel, node_loads
 from opendrs.model import DEFAULT_LIMITS, GIB, NodeState, Snapshot
@@ -59,9 +59,9 @@ def test_nodes_without_known_load_are_in_arrays_without_load_model() -> None:
 def test_unknown_memory_has_the_missing_value() -> None:
     unknown = AvailableMemory(None, 3.0)
 
-    assert memory_pair(unknown, math.inf) == (math.inf, 3.0)
-    assert memory_columns([unknown], -math.inf).tolist() == [[-math.inf, 3.0]]
-    assert memory_columns([], 0.0).shape == (0, 2)
+    assert resource_amounts(unknown, math.inf) == (math.inf, 3.0)
+    assert resource_columns([unknown], -math.inf).tolist() == [[-math.inf, 3.0]]
+    assert resource_columns([], 0.0).shape == (0, 2)
 
 
 @given(snapshots(), st.sampled_from([None, *LoadModel]))
@@ -74,9 +74,9 @@ def test_columns_agree_with_rules_and_metrics(
         assert arrays.loads == node_loads(snapshot, load_model)
     for row, name in enumerate(arrays.node_ids):
         available = arrays.feasibility.available_memory[name]
-        assert tuple(arrays.available[row]) == memory_pair(available, -math.inf)
+        assert tuple(arrays.available[row]) == resource_amounts(available, -math.inf)
     for row, group in enumerate(arrays.groups):
-        expected = memory_pair(required_memory(group), math.inf)
+        expected = resource_amounts(required_memory(group), math.inf)
         assert tuple(arrays.required[row]) == expected
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from opendrs.arrays import ClusterArrays, memory_columns, memory_pair
+from opendrs.arrays import ClusterArrays, resource_amounts, resource_columns
 from opendrs.metrics import LoadModel, demand
 from opendrs.model import GIB, NO_RESOURCES, Guest, Limits, Mobility, NodeId, Snapshot
 from opendrs.optimizer import Floats, Indices, Mask
@@ -77,7 +77,7 @@ class MovableGuests:
     @cached_property
     def _required(self) -> Floats:
         """Memory that each guest requires of a node; infinity if unknown; (H, 2)."""
-        return memory_columns(
+        return resource_columns(
             (required_memory((guest,)) for guest in self.guests), np.inf
         )
 
@@ -329,7 +329,7 @@ class EncodedCluster:
         cpu = sum(
             (demand(guest, self._load_model) or NO_RESOURCES).cpu for guest in guests
         )
-        return cpu, *memory_pair(required_memory(guests), missing=0.0)
+        return cpu, *resource_amounts(required_memory(guests), missing=0.0)
 
 
 def safe_divide(dividend: Floats, divisor: Floats) -> Floats:
