@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 
 from opendrs.guard import check
 from opendrs.metrics import ImbalanceMetric, LoadModel
-from opendrs.model import DEFAULT_LIMITS, EMPTY_PLAN, Limits, Snapshot
+from opendrs.model import (
+    DEFAULT_LIMITS,
+    EMPTY_PLAN,
+    Limits,
+    NodeId,
+    NodeLimits,
+    Snapshot,
+)
 from opendrs.policies import (
     BUILT_IN_POLICIES,
     AutoRebalance,
@@ -46,6 +53,17 @@ LIMITS = st.sampled_from(
         DEFAULT_LIMITS,
         Limits(memory_overcommit=4.0),
         Limits(balance_above_cpu_load=0.3, balance_above_memory_load=0.5),
+        Limits(
+            memory_overcommit=4.0,
+            cpu_overcommit=0.8,
+            reserved_memory="10 %",
+            overrides=(
+                NodeLimits(nodes=(NodeId("b"), NodeId("n1")), cpu_overcommit=0.4),
+                NodeLimits(
+                    nodes=(NodeId("c"),), reserved_cpu=3, reserved_memory="40 GiB"
+                ),
+            ),
+        ),
     ]
 )
 AUTO = st.builds(

@@ -7,6 +7,7 @@ the violations.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,6 +32,7 @@ from opendrs.model import (
     Rule,
     Snapshot,
     TagExclusion,
+    UsableResources,
     format_memory,
 )
 from opendrs.rules import new_violations
@@ -59,6 +61,11 @@ class CheckContext:
     def guests(self) -> tuple[Guest, ...]:
         """Return the guests to migrate, all of which must be in the cluster."""
         return tuple(self.snapshot.guests[move.guest] for move in self.migrations)
+
+    def usable_resources(self, target: NodeId) -> UsableResources:
+        """Return what *target* may give to guests; nothing if that is unknown."""
+        usable = self.limits.usable_resources(self.snapshot.nodes[target])
+        return UsableResources(0, 0, 0) if usable is None else usable
 
     def arriving_guests(self, target: NodeId) -> tuple[Guest, ...]:
         """Return the guests that are migrating to *target*, or will be."""
@@ -303,7 +310,7 @@ def insufficient_memory(context: CheckContext) -> str | None:
             guest.usage.memory or 0 for guest in context.arriving_guests(target)
         ]
         measured, capacity = _measured_memory(context.snapshot.nodes[target])
-        allowed = capacity * (1 - context.limits.memory_headroom)
+        allowed = context.usable_resources(target).memory
         if measured + sum(arriving) > allowed:
             return (
                 f"{target}: {format_memory(measured)} in use and "
@@ -321,14 +328,43 @@ def memory_overcommitted(context: CheckContext) -> str | None:
             for guest in _present_and_arriving(context, target)
         )
         _, capacity = _measured_memory(context.snapshot.nodes[target])
-        allowed = capacity * context.limits.memory_overcommit
+        allowed = context.usable_resources(target).committed_memory
         if committed > allowed:
             return (
                 f"{target}: {format_memory(committed)} committed, allowed are "
-                f"{format_memory(allowed)} ({context.limits.memory_overcommit:g} times "
-                "its memory)"
+                f"{format_memory(allowed)} ({allowed / capacity:g} times its memory)"
             )
     return None
+
+
+def cpu_overcommitted(context: CheckContext) -> str | None:
+    """Return the target whose committed CPU would exceed its limit, if it has one."""
+    for target in context.targets:
+        allowed = context.usable_resources(target).committed_cpu
+        if allowed is None:
+            continue
+        guests = _present_and_arriving(context, target)
+        known = [committed_cpu(guest) for guest in guests]
+        if None in known:
+            unknown = guests[known.index(None)]
+            return f"{unknown.id}: CPU limit and usage are unknown"
+        committed = math.fsum(each or 0.0 for each in known)
+        if committed - allowed > ROUNDING:
+            return f"{target}: {committed:g} cores committed, allowed are {allowed:g}"
+    return None
+
+
+ROUNDING = 0.01  # cores; plans are made with whole millicores of each guest
+
+
+def committed_cpu(guest: Guest) -> float | None:
+    """Return the cores that a guest may use.
+
+    This is its limit, or its measured use if it has no limit. None if neither is known.
+    """
+    if guest.limit is not None and guest.limit.cpu > 0:
+        return guest.limit.cpu
+    return guest.usage.cpu
 
 
 def committed_memory(guest: Guest) -> int | None:
@@ -489,6 +525,7 @@ _CHECKS: Sequence[tuple[RejectionReason, Callable[[CheckContext], str | None]]] 
     (RejectionReason.METRICS_MISSING, metrics_missing),
     (RejectionReason.INSUFFICIENT_MEMORY, insufficient_memory),
     (RejectionReason.MEMORY_OVERCOMMITTED, memory_overcommitted),
+    (RejectionReason.CPU_OVERCOMMITTED, cpu_overcommitted),
     (RejectionReason.RULE_VIOLATED, rule_violated),
     (RejectionReason.COOLDOWN, in_cooldown),
     (RejectionReason.RECENTLY_STARTED, recently_started),

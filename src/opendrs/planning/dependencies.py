@@ -101,7 +101,7 @@ class _NodeQueue:
     arrivals: list[_Arrival] = field(default_factory=list)
     departures: list[_Departure] = field(default_factory=list)
     arriving: ResourceAmounts = NO_AMOUNTS
-    limit: ResourceAmounts = (math.inf, math.inf)
+    limit: ResourceAmounts = (math.inf, math.inf, math.inf)
 
 
 class _PlanBuilder:

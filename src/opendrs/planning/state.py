@@ -166,7 +166,7 @@ Column: TypeAlias = "array[float]"
 
 
 class FreeMemory:
-    """Free memory of each node, while guests arrive and leave.
+    """Free memory and virtual cores of each node, while guests arrive and leave.
 
     Memory freed by guests that were there from the beginning is limited to the usable
     memory of the node, because a guest may seem to use more than its node. An arriving
@@ -195,15 +195,17 @@ class FreeMemory:
             initial: Memory freed by guests that were there from the beginning.
             arrived: Memory freed by guests that have arrived since.
         """
-        measured, committed = self._initial
-        max_measured, max_committed = self._usable
+        measured, committed, cpu = self._initial
+        max_measured, max_committed, max_cpu = self._usable
+        taken_measured, taken_committed, taken_cpu = self._reserved
         return (
             min(measured[node] + initial[0], max_measured[node])
-            - self._reserved[0][node]
+            - taken_measured[node]
             + arrived[0],
             min(committed[node] + initial[1], max_committed[node])
-            - self._reserved[1][node]
+            - taken_committed[node]
             + arrived[1],
+            min(cpu[node] + initial[2], max_cpu[node]) - taken_cpu[node] + arrived[2],
         )
 
     def reserve(self, node: int, required: ResourceAmounts) -> None:
@@ -248,10 +250,14 @@ class FreeMemory:
                 self._initial, self._reserved, required, strict=True
             )
         ]
-        return np.flatnonzero(suffices[0] & suffices[1])
+        return np.flatnonzero(np.logical_and.reduce(suffices))
 
 
-def _columns(memory: npt.NDArray[np.float64]) -> tuple[Column, Column]:
-    """Return measured and committed memory in whole bytes."""
-    measured, committed = np.floor(memory).T.tolist()
-    return array("d", measured), array("d", committed)
+def _columns(amounts: npt.NDArray[np.float64]) -> tuple[Column, Column, Column]:
+    """Return memory in whole bytes, and committed CPU in millicores.
+
+    The latter is 0 if no node limits it, as what guests require is.
+    """
+    columns = [array("d", each) for each in np.floor(amounts).T.tolist()]
+    cpu = columns[2] if len(columns) > 2 else array("d", bytes(8 * len(amounts)))
+    return columns[0], columns[1], cpu

@@ -114,7 +114,7 @@ class _BlockedMove(NamedTuple):
     """Shortage of a move on its target node.
 
     Attributes:
-        missing: Missing memory; 0 or less if there is enough.
+        missing: Missing resources; 0 or less if there is enough.
         size: Measured memory that it requires.
         anti_affine: Guests on the node with anti-affinity to it.
     """
@@ -136,7 +136,7 @@ class _BlockedMove(NamedTuple):
             return None
         if fits(missing, freed) and anti_affine.issubset(guests):
             return False, freed[0] - size
-        return True, max(*missing, freed[0])
+        return True, max(missing[0], missing[1], freed[0])
 
 
 class _StagingNodes:

@@ -26,7 +26,6 @@ from opendrs.policies.optimize.budget import Budget
 from opendrs.policies.optimize.contention import ContentionThresholds
 from opendrs.policies.optimize.encoding import (
     CPU,
-    RESOURCES,
     EncodedCluster,
     safe_divide,
 )
@@ -39,7 +38,8 @@ KNEE_GAIN = 0.5  # least gain per GiB of a move, relative to the average gain
 class Goal(StrEnum):
     """Goals of a plan; names in the configuration, stable.
 
-    `repair`: no violated strict rules, no memory above what nodes may hold.
+    `repair`: no violated strict rules, no memory and no committed CPU above what nodes
+    may hold.
     `contention`: no unmet demand for cores or memory. `balance`: equal loads.
     `consolidation`: few nodes with guests.
     """
@@ -62,7 +62,7 @@ TERMS = (
     (
         Goal.REPAIR,
         "overfull_memory",
-        "memory above the capacity of a node, relative to the balanced load",
+        "memory or committed CPU above the capacity, relative to the balanced load",
         ("overload",),
     ),
     (
@@ -201,16 +201,16 @@ def encode_problem(
     weight = objective.weight
     classes = PlacementCosts(cluster)
     movable = cluster.movable
-    per_balanced_load = safe_divide(
-        np.ones(RESOURCES), cluster.balanced_load * cluster.capacity.mean(axis=0)
-    )
-    balance = np.zeros(RESOURCES)
+    mean = cluster.balanced_load * cluster.capacity.mean(axis=0)
+    per_balanced_load = safe_divide(np.ones_like(mean), mean)
+    balance = np.zeros_like(mean)
     balance[CPU] = weight("cpu_balance")
     balance[cluster.memory_resource] = weight("memory_balance")
     safety, excess = _contention(
         cluster, thresholds, weight("contention") * per_balanced_load
     )
-    overfull = weight("overfull_memory")
+    overfull = np.full_like(mean, weight("overfull_memory"))
+    overfull[CPU] = 0.0
     return Problem(
         capacity=cluster.capacity,
         demand=movable.demand,
@@ -219,7 +219,7 @@ def encode_problem(
         allowed=classes.allowed,
         base_load=cluster.base_load,
         group_sets=_group_sets(cluster, objective),
-        overload_weight=np.array([0.0, overfull, overfull]) * per_balanced_load,
+        overload_weight=overfull * per_balanced_load,
         safety_capacity=safety,
         excess_weight=excess,
         target_load=cluster.balanced_load,
