@@ -21,9 +21,10 @@ from opendrs.rules import (
     required_memory,
 )
 
-# The R resources: cores; bytes of used memory and of committed memory; and, if a node
-# limits it, millicores of committed CPU.
-CPU, USED, COMMITTED, COMMITTED_CPU = range(4)
+# The R resources: cores; bytes of used memory and of committed memory; millicores of
+# committed CPU, if a node limits it; and once more the memory that is balanced, if
+# nodes may give different parts of it. Balance is relative to all memory of a node.
+CPU, USED, COMMITTED = range(3)
 TRANSFER_OVERHEAD = 0.25  # GiB; constant cost of a migration in addition to its memory
 
 COLD_COST_FACTOR = 4.0  # cost of a cold migration relative to a live one
@@ -44,6 +45,7 @@ class MovableGuests:
         load_model: Load that counts.
         bandwidth: Bytes per second over the link of one node.
         limits_cpu: True if a node limits committed CPU.
+        repeated: Resource that occurs once more, as the last one.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class MovableGuests:
         bandwidth: float,
         *,
         limits_cpu: bool = False,
+        repeated: int | None = None,
     ) -> None:
         self.guests = tuple(guest for group in groups for guest in group.guests)
         sizes = [len(group.guests) for group in groups]
@@ -65,6 +68,7 @@ class MovableGuests:
         self._load_model = load_model
         self._bandwidth = bandwidth
         self._limits_cpu = limits_cpu
+        self._repeated = repeated
 
     @cached_property
     def guest_demand(self) -> Floats:
@@ -73,7 +77,8 @@ class MovableGuests:
             (demand(guest, self._load_model) or NO_RESOURCES).cpu
             for guest in self.guests
         ]
-        return np.column_stack((cpu, np.where(self._known, self._required, 0.0)))
+        required = np.where(self._known, self._required, 0.0)
+        return with_repeated(np.column_stack((cpu, required)), self._repeated)
 
     @cached_property
     def is_known(self) -> Mask:
@@ -259,27 +264,53 @@ class EncodedCluster:
             self._load_model,
             bandwidth,
             limits_cpu=self.arrays.limits_cpu,
+            repeated=self._repeated,
         )
 
     @cached_property
+    def _repeated(self) -> int | None:
+        """Resource that is balanced, if nodes may give different parts of it."""
+        usable = self._usable[:, self.memory_resource - 1]
+        parts = usable / self.arrays.capacity[:, 1]
+        alike = np.allclose(parts, parts.max(initial=0.0), rtol=1e-9, atol=0.0)
+        return None if alike else self.memory_resource
+
+    @cached_property
+    def _usable(self) -> Floats:
+        """Amounts that each node may give, without CPU; shape (N, K)."""
+        usable = self.arrays.usable
+        return np.where(np.isfinite(usable), usable, 0.0)
+
+    @cached_property
+    def limited_resources(self) -> Mask:
+        """True for resources of which a node gives no more than its capacity; (R,)."""
+        limited = np.ones(self.capacity.shape[1], np.bool_)
+        limited[CPU] = False
+        if self._repeated is not None:
+            limited[self._repeated] = False
+        return limited
+
+    @cached_property
     def total_capacity(self) -> Floats:
-        """Cores, memory, memory and perhaps millicores of each node; shape (N, R)."""
+        """All of each resource of each node; shape (N, R)."""
         capacity = self.arrays.capacity
         columns = [capacity, capacity[:, 1]]
         if self.arrays.limits_cpu:
             columns.append(capacity[:, 0] * MILLICORES)
-        return np.column_stack(columns)
+        return with_repeated(np.column_stack(columns), self._repeated)
 
     @cached_property
     def capacity(self) -> Floats:
         """Most that each node that receives a group holds; shape (N, R)."""
         total = self.total_capacity
         busy = self.load[:, CPU].sum() / total[:, CPU].sum()
-        usable = np.where(np.isfinite(self.arrays.usable), self.arrays.usable, 0.0)
-        limit = np.column_stack(
-            (total[:, CPU] * max(1.0, CPU_OVERCOMMIT * busy), usable)
-        )
+        cpu = total[:, CPU] * max(1.0, CPU_OVERCOMMIT * busy)
+        limit = np.column_stack((cpu, self._usable))
         limit[:, USED] = np.minimum(limit[:, USED], total[:, USED] * self.fill)
+        limit = with_repeated(limit, self._repeated)
+        if self._repeated is not None:
+            most = (limit[:, -1] / total[:, -1]).max()
+            limit[:, self._repeated] = total[:, self._repeated] * most
         # At least one unit, since loads are relative to the capacity.
         result: Floats = np.where(limit <= 0, 1.0, limit)
         return result
@@ -297,6 +328,7 @@ class EncodedCluster:
         available = self.arrays.available
         free = np.where(np.isfinite(available), available, 0.0)
         base = np.column_stack((self.arrays.usage[:, CPU], self.arrays.usable - free))
+        base = with_repeated(base, self._repeated)
         left: Floats = base - self._group_load(self.snapshot)
         return left
 
@@ -343,7 +375,17 @@ class EncodedCluster:
         (row,) = resource_columns(
             [required_memory(guests)], 0.0, limits_cpu=self.arrays.limits_cpu
         )
-        return cpu, *row.tolist()
+        amounts = (cpu, *row.tolist())
+        return (
+            amounts if self._repeated is None else (*amounts, amounts[self._repeated])
+        )
+
+
+def with_repeated(columns: Floats, repeated: int | None) -> Floats:
+    """Return *columns* with that of the resource *repeated* once more at the end."""
+    if repeated is None:
+        return columns
+    return np.column_stack((columns, columns[:, repeated]))
 
 
 def safe_divide(dividend: Floats, divisor: Floats) -> Floats:

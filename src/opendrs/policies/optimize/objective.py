@@ -209,8 +209,7 @@ def encode_problem(
     safety, excess = _contention(
         cluster, thresholds, weight("contention") * per_balanced_load
     )
-    overfull = np.full_like(mean, weight("overfull_memory"))
-    overfull[CPU] = 0.0
+    overfull = weight("overfull_memory") * cluster.limited_resources
     return Problem(
         capacity=cluster.capacity,
         demand=movable.demand,

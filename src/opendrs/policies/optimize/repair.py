@@ -50,7 +50,6 @@ from opendrs.policies.optimize.contention import (
 )
 from opendrs.policies.optimize.context import OptimizeContext
 from opendrs.policies.optimize.encoding import (
-    CPU,
     EncodedCluster,
     safe_divide,
 )
@@ -217,7 +216,7 @@ def _encode(
     present = cluster.load_in(cluster.snapshot)
     mean = cluster.balanced_load * cluster.capacity.mean(axis=0)
     price = objective.weight("violation") * safe_divide(np.ones_like(mean), mean)
-    price[CPU] = 0.0
+    price *= cluster.limited_resources
     return replace(
         problem,
         safety_capacity=np.maximum(cluster.capacity, present),
