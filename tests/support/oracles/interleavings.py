@@ -170,9 +170,9 @@ def _overfull_nodes(
 
 
 class _MemoryUsage:
-    """What each node gives to guests, and the nodes that received guests.
+    """Used and committed memory, and committed cores, of each node.
 
-    It is the used and the committed memory, and the committed cores.
+    The nodes that received guests are known as well.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:

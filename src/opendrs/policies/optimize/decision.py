@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from opendrs.model import GIB, format_count, format_memory
+from opendrs.model import EMPTY_PLAN, GIB, format_count, format_memory
 from opendrs.optimizer import Problem, budget_use, imbalance_distance, lower_bound
 from opendrs.policies.base import Decision, DecisionReason
 from opendrs.policies.optimize.candidate import CandidatePlan
@@ -17,10 +17,15 @@ from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.explanations import unresolved_notes
 from opendrs.policies.optimize.metrics import (
     IMBALANCE,
+    ClusterMetrics,
     describe_change,
     first_improved_goal,
 )
-from opendrs.policies.optimize.movable_groups import EncodedGroup, movable_units
+from opendrs.policies.optimize.movable_groups import (
+    EncodedGroup,
+    MovableGroups,
+    movable_units,
+)
 from opendrs.policies.optimize.objective import Goal
 from opendrs.rules import drained_nodes
 
@@ -32,6 +37,19 @@ REASONS = {
     Goal.BALANCE: DecisionReason.IMPROVES_BALANCE,
     Goal.CONSOLIDATION: DecisionReason.VACATES_NODES,
 }
+
+
+def idle_decision(
+    idle: tuple[DecisionReason, str],
+    before: ClusterMetrics,
+    groups: MovableGroups,
+    notes: tuple[str, ...],
+) -> Decision[None]:
+    """Return the decision that nothing is to be searched for, with its reason."""
+    figures, (reason, detail) = before.figures, idle
+    return Decision(
+        reason, None, EMPTY_PLAN, detail, figures, figures, notes, groups.skipped
+    )
 
 
 def explain_decision(candidate: CandidatePlan) -> Decision[None]:

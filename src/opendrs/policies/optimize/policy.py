@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from opendrs.arrays import MobilityFilter
 from opendrs.metrics import LoadModel, node_loads
-from opendrs.model import DEFAULT_LIMITS, EMPTY_PLAN, Limits, Snapshot
+from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot
 from opendrs.optimizer import (
     IterationLimit,
     Objective,
@@ -53,7 +53,7 @@ from opendrs.policies.optimize.context import (
     max_memory_fill,
     reserve_shortage,
 )
-from opendrs.policies.optimize.decision import explain_decision
+from opendrs.policies.optimize.decision import explain_decision, idle_decision
 from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.exhaustive import exhaustive_plan
 from opendrs.policies.optimize.metrics import (
@@ -72,7 +72,7 @@ from opendrs.policies.preconditions import (
     cluster_notes,
     unmet_precondition,
 )
-from opendrs.rules import compile_rules, with_drain_rule
+from opendrs.rules import CompiledRules, compile_rules, with_drain_rule
 
 SEARCH_ROUNDS = 20  # portions in which the search runs
 MIN_ITERATIONS = 20_000  # moves that are evaluated for the smallest clusters
@@ -252,9 +252,7 @@ class Optimize:
             snapshot: Cluster.
             gate: Why no guest is migrated for balance; None if one may be.
         """
-        goals = tuple(
-            each for each in self.priorities if gate is None or each is not Goal.BALANCE
-        )
+        goals = self._goals(gate)
         if Goal.REPAIR in goals:
             snapshot = with_drain_rule(snapshot)
         demand = unmet_demand(snapshot, self.pressure_threshold)
@@ -268,36 +266,46 @@ class Optimize:
             snapshot, self.load_model, self.limits, thresholds, weights, fill
         )
         rules = compile_rules(snapshot)
-        budget = Budget.parse(self.budget)
-        mobility = MobilityFilter(
-            load_model=self.load_model, allow_cold_migration=self.allow_cold_migration
-        )
-        groups = movable_groups(snapshot, rules, self.limits, mobility)
-        groups = groups.within(budget.gib, budget.migrations)
+        groups = self._movable_groups(snapshot, rules)
         notes = (
             *demand.notes(),
             *cluster_notes(snapshot, rules, groups.skipped),
             *shortages,
-            *(
-                []
-                if goals == self.priorities
-                else [f"no migration for balance: {gate}"]
-            ),
+            *self._gate_notes(gate),
         )
-        idle = self._idle_reason(before, budget, goals, gate)
+        idle = self._idle_reason(before, goals, gate)
         if idle is None and not self._has_candidates(snapshot, groups):
             idle = DecisionReason.NO_CANDIDATE, "no guest may migrate"
         if idle is not None:
-            return _idle_decision(idle, before, groups, notes)
+            return idle_decision(idle, before, groups, notes)
         cluster = EncodedCluster(
             snapshot, rules, groups.groups, self.limits, self.load_model, fill=fill
         )
         return self._context(cluster, groups, before, goals, notes)
 
+    def _movable_groups(
+        self, snapshot: Snapshot, rules: CompiledRules
+    ) -> MovableGroups:
+        budget = Budget.parse(self.budget)
+        mobility = MobilityFilter(
+            load_model=self.load_model, allow_cold_migration=self.allow_cold_migration
+        )
+        groups = movable_groups(snapshot, rules, self.limits, mobility)
+        return groups.within(budget.gib, budget.migrations)
+
+    def _gate_notes(self, gate: str | None) -> tuple[str, ...]:
+        if self._goals(gate) == self.priorities:
+            return ()
+        return (f"no migration for balance: {gate}",)
+
+    def _goals(self, gate: str | None) -> tuple[Goal, ...]:
+        """Return the goals, without balance if *gate* is a reason for that."""
+        closed = () if gate is None else (Goal.BALANCE,)
+        return tuple(each for each in self.priorities if each not in closed)
+
     def _idle_reason(
         self,
         before: ClusterMetrics,
-        budget: Budget,
         goals: tuple[Goal, ...],
         gate: str | None,
     ) -> tuple[DecisionReason, str] | None:
@@ -309,6 +317,7 @@ class Optimize:
                 f"{IMBALANCE} {before.imbalance:.3f} is not above the threshold "
                 f"{self.threshold:g}, and no other goal can be improved"
             )
+        budget = Budget.parse(self.budget)
         if budget.is_zero:
             return (
                 DecisionReason.MIGRATION_LIMIT_REACHED,
@@ -387,16 +396,3 @@ class Optimize:
             mean_memory=cluster.mean_memory,
             gated_balance=gated,
         )
-
-
-def _idle_decision(
-    idle: tuple[DecisionReason, str],
-    before: ClusterMetrics,
-    groups: MovableGroups,
-    notes: tuple[str, ...],
-) -> Decision[None]:
-    """Return the decision that nothing is to be searched for, with its reason."""
-    figures, (reason, detail) = before.figures, idle
-    return Decision(
-        reason, None, EMPTY_PLAN, detail, figures, figures, notes, groups.skipped
-    )
