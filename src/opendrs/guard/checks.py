@@ -290,11 +290,13 @@ def _cpu_model_mismatch(guest: Guest, target: Node) -> str | None:
 
 
 def metrics_missing(context: CheckContext) -> str | None:
-    """Return the metric that is missing for the check of available memory."""
+    """Return the metric that is missing for the checks of memory and CPU."""
     for target in context.targets:
-        detail = _unknown_node_memory(
-            context.snapshot.nodes[target]
-        ) or _unknown_guest_memory(context, target)
+        detail = (
+            _unknown_node_memory(context.snapshot.nodes[target])
+            or _unknown_guest_memory(context, target)
+            or _unknown_guest_cpu(context, target)
+        )
         if detail:
             return detail
     return None
@@ -344,11 +346,7 @@ def cpu_overcommitted(context: CheckContext) -> str | None:
         if allowed is None:
             continue
         guests = _present_and_arriving(context, target)
-        known = [committed_cpu(guest) for guest in guests]
-        if None in known:
-            unknown = guests[known.index(None)]
-            return f"{unknown.id}: CPU limit and usage are unknown"
-        committed = math.fsum(each or 0.0 for each in known)
+        committed = math.fsum(committed_cpu(guest) or 0.0 for guest in guests)
         if committed - allowed > ROUNDING:
             return f"{target}: {committed:g} cores committed, allowed are {allowed:g}"
     return None
@@ -392,6 +390,15 @@ def _unknown_guest_memory(context: CheckContext, target: NodeId) -> str | None:
     for guest in _present_and_arriving(context, target):
         if committed_memory(guest) is None:
             return f"{guest.id}: memory limit and usage are unknown"
+    return None
+
+
+def _unknown_guest_cpu(context: CheckContext, target: NodeId) -> str | None:
+    if context.usable_resources(target).committed_cpu is None:
+        return None
+    for guest in _present_and_arriving(context, target):
+        if committed_cpu(guest) is None:
+            return f"{guest.id}: CPU limit and usage are unknown"
     return None
 
 

@@ -202,22 +202,38 @@ def _larger_first(
 
 
 def _reserve(section: BalancingSection, path: KeyPath, result: Translation) -> None:
-    if not section.node_resource_reserve:
+    reserves = section.node_resource_reserve
+    memory = {
+        name: each["memory"] for name, each in reserves.items() if "memory" in each
+    }
+    others = sorted({kind for each in reserves.values() for kind in each} - {"memory"})
+    everywhere = memory.pop("defaults", None)
+    if everywhere is not None:
+        result.limits["reserved_memory"] = f"{everywhere:g} GiB"
+    overrides = [
+        {"nodes": [name], "reserved_memory": f"{amount:g} GiB"}
+        for name, amount in memory.items()
+    ]
+    if overrides:
+        result.limits["overrides"] = overrides
+    if others:
+        detail = f"memory alone is reserved, not {', '.join(others)}"
+        result.differs(path, "limits.reserved_memory", detail)
+    elif everywhere is None and not overrides:
         result.taken(path, "", "no reserve: nothing is to be set")
-        return
-    detail = (
-        "set limits.memory_headroom, the free fraction of the memory of every node "
-        "(default 0.05)"
-    )
-    result.unsupported(path, detail)
+    else:
+        result.taken(path, "limits.reserved_memory")
 
 
 def _cpu_overcommit(
     section: BalancingSection, path: KeyPath, result: Translation
 ) -> None:
-    del section
-    detail = "the cores of guests are not limited; the load of the nodes is balanced"
-    result.unsupported(path, detail)
+    if not section.cpu_overcommit or section.cpu_overcommit < 0:
+        result.taken(path, "", "no limit: nothing is to be set")
+        return
+    result.limits["cpu_overcommit"] = section.cpu_overcommit
+    target = f"limits.cpu_overcommit = {section.cpu_overcommit:g}"
+    result.taken(path, target)
 
 
 def _psi(section: BalancingSection, path: KeyPath, result: Translation) -> None:

@@ -299,6 +299,23 @@ def test_threshold_of_the_method_becomes_a_gate(method: str) -> None:
     assert gates == {f"balance_above_{method}_load": expected}
 
 
+def test_reserves_and_overcommit_become_limits() -> None:
+    reserve = {"defaults": {"memory": 3}, "n1": {"memory": 4.5, "cpu": 2}}
+    result = translated(
+        balancing={"node_resource_reserve": reserve, "cpu_overcommit": 3.5}
+    )
+
+    assert result.limits["reserved_memory"] == "3 GiB"
+    assert result.limits["cpu_overcommit"] == 3.5
+    assert result.limits["overrides"] == [
+        {"nodes": ["n1"], "reserved_memory": "4.5 GiB"}
+    ]
+    (line,) = [
+        each for each in result.settings if each.path[-1] == "node_resource_reserve"
+    ]
+    assert line.status is ImportStatus.DIFFERS
+
+
 def test_empty_values_have_their_defaults() -> None:
     result = translated(
         proxmox_cluster={"overprovisioning": None}, balancing={"enforce_affinity": None}
