@@ -43,7 +43,12 @@ from support.oracles.restarts import can_restart, is_feasible
 from support.strategies import snapshots
 
 LIMITS = st.sampled_from(
-    [Limits(), Limits(memory_overcommit=0.3), Limits(memory_headroom=0.7)]
+    [
+        Limits(),
+        Limits(memory_overcommit=0.3),
+        Limits(memory_headroom=0.7),
+        Limits(memory_overcommit=4.0, cpu_overcommit=0.5, reserved_memory="20 %"),
+    ]
 )
 CLUSTERS = snapshots()
 SETTLED = snapshots(settled=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -13,7 +15,14 @@ from hypothesis import strategies as st
 
 from opendrs.guard import check
 from opendrs.metrics import ImbalanceMetric, LoadModel
-from opendrs.model import DEFAULT_LIMITS, EMPTY_PLAN, Limits, Snapshot
+from opendrs.model import (
+    DEFAULT_LIMITS,
+    EMPTY_PLAN,
+    Limits,
+    NodeId,
+    NodeLimits,
+    Snapshot,
+)
 from opendrs.policies import (
     BUILT_IN_POLICIES,
     AutoRebalance,
@@ -39,7 +48,24 @@ LOAD_MODELS = st.sampled_from(LoadModel)
 # Margins of 0 are for those who want to see guests go to and fro.
 MIN_IMPROVEMENTS = st.sampled_from([0.01, 0.01, 0.1, 0.5])
 THRESHOLDS = st.sampled_from([0.0, 0.05, 0.1, 0.3])
-LIMITS = st.sampled_from([DEFAULT_LIMITS, Limits(memory_overcommit=4.0)])
+LIMITS = st.sampled_from(
+    [
+        DEFAULT_LIMITS,
+        Limits(memory_overcommit=4.0),
+        Limits(balance_above_cpu_load=0.3, balance_above_memory_load=0.5),
+        Limits(
+            memory_overcommit=4.0,
+            cpu_overcommit=0.8,
+            reserved_memory="10 %",
+            overrides=(
+                NodeLimits(nodes=(NodeId("b"), NodeId("n1")), cpu_overcommit=0.4),
+                NodeLimits(
+                    nodes=(NodeId("c"),), reserved_cpu=3, reserved_memory="40 GiB"
+                ),
+            ),
+        ),
+    ]
+)
 AUTO = st.builds(
     AutoRebalance,
     hold=st.integers(0, 3),
@@ -227,6 +253,47 @@ def test_a_plan_is_there_exactly_when_it_improves_something(
     assert (decision.reason in IMPROVING) is (decision.plan != EMPTY_PLAN)
     assert decision.detail
     assert all(step.detail for step in decision.plan.steps)
+
+
+@given(POLICIES, CLUSTERS)
+def test_nothing_is_balanced_below_the_gates(
+    policy: Policy[Any], snapshot: Snapshot
+) -> None:
+    limits = policy.limits
+    ungated = replace(limits, balance_above_cpu_load=None)
+    ungated = replace(ungated, balance_above_memory_load=None)
+    free = decide(replace(policy, limits=ungated), snapshot)  # type: ignore[type-var]
+
+    decision = decide(policy, snapshot)
+
+    event(str(decision.reason))
+    if any(load > gate for load, gate in _gated_loads(policy, snapshot)):
+        assert decision == free
+    elif limits.balance_above_cpu_load is not None:
+        assert decision.reason is not DecisionReason.IMPROVES_BALANCE
+
+
+def _gated_loads(
+    policy: Policy[Any], snapshot: Snapshot
+) -> Iterator[tuple[float, float]]:
+    """Yield the loads of each online node with a known load, with their gates."""
+    limits = policy.limits
+    load_model = getattr(policy, "load_model", LoadModel.DYNAMIC)
+    static = load_model is LoadModel.STATIC and policy.name != "threshold-rebalance"
+    for name, node in snapshot.nodes.items():
+        cpu, memory = node.usage.cpu, node.usage.memory
+        if static:
+            there = [
+                guest.limit
+                for guest in snapshot.guests.values()
+                if guest.limit is not None and name in guest.occupied_nodes
+            ]
+            cpu = sum(each.cpu for each in there)
+            memory = sum(each.memory for each in there)
+        if node.online and node.capacity and cpu is not None and memory is not None:
+            yield cpu / node.capacity.cpu, limits.balance_above_cpu_load or math.inf
+            part = memory / node.capacity.memory
+            yield part, limits.balance_above_memory_load or math.inf
 
 
 @given(AUTO, CLUSTERS)

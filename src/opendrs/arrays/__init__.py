@@ -3,9 +3,9 @@
 from opendrs.arrays.allowed_nodes import AllowedNodes as AllowedNodes
 from opendrs.arrays.assignment import AssignmentState as AssignmentState
 from opendrs.arrays.cluster import ClusterArrays as ClusterArrays
-from opendrs.arrays.cluster import MemoryPair as MemoryPair
-from opendrs.arrays.cluster import memory_columns as memory_columns
-from opendrs.arrays.cluster import memory_pair as memory_pair
+from opendrs.arrays.cluster import ResourceAmounts as ResourceAmounts
+from opendrs.arrays.cluster import resource_amounts as resource_amounts
+from opendrs.arrays.cluster import resource_columns as resource_columns
 from opendrs.arrays.evaluation import BestMove as BestMove
 from opendrs.arrays.evaluation import best_by_imbalance as best_by_imbalance
 from opendrs.arrays.evaluation import best_by_topsis as best_by_topsis

@@ -11,18 +11,18 @@ from opendrs.arrays.placement_classes import Mask
 
 
 class AssignmentState:
-    """Node of each of G move groups and available memory of each of N nodes.
+    """Node of each of G move groups and available resources of each of N nodes.
 
     Attributes:
         node_of: Node of each group; shape (G,).
-        available: Available memory of each node, measured and committed, in bytes;
-            shape (N, 2).
+        available: Available resources of each node; shape (N, K), as in
+            `ClusterArrays`.
 
     Args:
         node_of: Node of each group before the moves.
-        required: Memory that each group requires; shape (G, 2).
-        available: Available memory before the moves.
-        usable: Available memory of empty nodes; shape (N, 2). A node never has more,
+        required: Resources that each group requires; shape (G, K).
+        available: Available resources before the moves.
+        usable: Available resources of empty nodes; shape (N, K). A node never has more,
             since a guest may seem to use more than its node, because of sampling.
     """
 
@@ -49,12 +49,14 @@ class AssignmentState:
 
         return undo
 
-    def has_memory(self, group: int) -> Mask:
-        """Return the nodes with enough available memory for *group*; shape (N,)."""
-        measured, committed = self._required[group]
-        return np.asarray(
-            (measured <= self.available[:, 0]) & (committed <= self.available[:, 1])
-        )
+    def has_resources(self, group: int) -> Mask:
+        """Return the nodes with enough available resources for *group*; shape (N,)."""
+        mask = np.ones(len(self.available), np.bool_)
+        for available, required in zip(
+            self.available.T, self._required[group], strict=True
+        ):
+            mask &= required <= available
+        return mask
 
     def _move(self, group: int, source: int, target: int) -> None:
         """Change the node of *group*, and what else depends on it."""

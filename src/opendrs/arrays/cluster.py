@@ -24,15 +24,18 @@ from opendrs.rules import (
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
-MemoryPair = tuple[float, float]  # bytes of measured and of committed memory
+# Bytes of measured and of committed memory, and millicores of committed CPU.
+ResourceAmounts = tuple[float, float, float]
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterArrays:
     """Snapshot as arrays of N nodes and G move groups.
 
-    Resources are CPU (cores) and memory (bytes), memory is measured and committed, in
-    this order. Nodes and groups are in the order of names, which resolves ties.
+    Resources are CPU (cores) and memory (bytes). What nodes have available has K
+    columns: measured memory, committed memory and, if committed CPU is limited on some
+    node, millicores of committed CPU, in this order. Nodes and groups are in the order
+    of names, which resolves ties.
 
     Attributes:
         snapshot: Cluster.
@@ -107,23 +110,30 @@ class ClusterArrays:
         return np.array([self.index[group[0].node] for group in self.groups], np.intp)
 
     @cached_property
+    def limits_cpu(self) -> bool:
+        """True if the committed CPU of some node is limited: K is 3."""
+        usable = map(self.limits.usable_resources, self.snapshot.nodes.values())
+        return any(each and each.committed_cpu is not None for each in usable)
+
+    @cached_property
     def available(self) -> Floats:
-        """Available memory of each node; -infinity if unknown; shape (N, 2)."""
+        """Available resources of each node; -infinity if unknown; shape (N, K)."""
         available = self.feasibility.available_memory
-        return memory_columns((available[name] for name in self.node_ids), -np.inf)
+        rows = (available[name] for name in self.node_ids)
+        return resource_columns(rows, -np.inf, limits_cpu=self.limits_cpu)
 
     @cached_property
     def usable(self) -> Floats:
         """The same for an empty node."""
         nodes = (self.snapshot.nodes[name] for name in self.node_ids)
-        return memory_columns(
-            (usable_memory(node, self.limits) for node in nodes), -np.inf
-        )
+        rows = (usable_memory(node, self.limits) for node in nodes)
+        return resource_columns(rows, -np.inf, limits_cpu=self.limits_cpu)
 
     @cached_property
     def required(self) -> Floats:
-        """Memory that each group requires; infinity if unknown; shape (G, 2)."""
-        return memory_columns(map(required_memory, self.groups), np.inf)
+        """Resources that each group requires; infinity if unknown; shape (G, K)."""
+        rows = map(required_memory, self.groups)
+        return resource_columns(rows, np.inf, limits_cpu=self.limits_cpu)
 
     @cached_property
     def anti_affine_guests(self) -> Mapping[int, frozenset[GuestId]]:
@@ -145,17 +155,37 @@ class ClusterArrays:
         )
 
 
-def memory_pair(memory: AvailableMemory, missing: float) -> MemoryPair:
-    """Return measured and committed bytes, with *missing* for unknown values."""
+def resource_amounts(
+    memory: AvailableMemory, missing: float, *, limits_cpu: bool
+) -> ResourceAmounts:
+    """Return *memory* as numbers, with *missing* for unknown values.
+
+    Args:
+        memory: Resources that are available or required.
+        missing: Number for what is unknown.
+        limits_cpu: False if the committed CPU of no node is limited; it is 0 then.
+    """
+    cpu = memory.millicores if limits_cpu else 0.0
     return (
         missing if memory.measured is None else memory.measured,
         missing if memory.committed is None else memory.committed,
+        missing if cpu is None else cpu,
     )
 
 
-def memory_columns(amounts: Iterable[AvailableMemory], missing: float) -> Floats:
-    """Return one row of measured and committed bytes per amount; shape (n, 2)."""
-    return _pairs(memory_pair(each, missing) for each in amounts)
+def resource_columns(
+    amounts: Iterable[AvailableMemory], missing: float, *, limits_cpu: bool
+) -> Floats:
+    """Return one row of `resource_amounts` per amount; shape (n, K).
+
+    K is 3 with *limits_cpu* and 2 without it.
+    """
+    count = 3 if limits_cpu else 2
+    rows = [
+        resource_amounts(each, missing, limits_cpu=limits_cpu)[:count]
+        for each in amounts
+    ]
+    return np.array(rows, float).reshape(-1, count)
 
 
 def _pairs(values: Iterable[tuple[float, float]]) -> Floats:

@@ -31,8 +31,8 @@ class MoveArrays:
         node_of: Node of each group; shape (G,).
         class_of: Class of each group; shape (G,).
         allowed: Allowed nodes of each class; shape (C, N).
-        available: Available memory of each node; shape (N, 2).
-        required: Memory that each group requires; shape (G, 2).
+        available: Available resources of each node; shape (N, K).
+        required: Resources that each group requires; shape (G, K).
     """
 
     capacity: Floats
@@ -63,8 +63,8 @@ class MoveScores:
         """Return the feasible nodes of each group; shape (k, N)."""
         c = self._arrays
         mask = c.allowed[c.class_of[groups]]
-        mask &= c.required[groups, 0, None] <= c.available[:, 0]
-        mask &= c.required[groups, 1, None] <= c.available[:, 1]
+        for required, available in zip(c.required.T, c.available.T, strict=True):
+            mask &= required[groups, None] <= available
         mask[np.arange(len(groups)), c.node_of[groups]] = False
         return mask
 

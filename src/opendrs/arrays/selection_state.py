@@ -89,7 +89,7 @@ class SelectionState:
         """Return the feasible nodes of the group at *index*; shape (N,)."""
         arrays = self.arrays
         mask: Mask = arrays.allowed[arrays.class_of[index]] & (
-            self._assignment.has_memory(index)
+            self._assignment.has_resources(index)
         )
         mask[arrays.node_of[index]] = False
         return mask

@@ -289,6 +289,8 @@ def _referenced_nodes(settings: Settings) -> Iterator[tuple[KeyPath, Iterable[st
             yield ("rules", index, "nodes"), rule.nodes
     for index, network in enumerate(settings.limits.networks):
         yield ("limits", "networks", index, "nodes"), network.nodes
+    for index, override in enumerate(settings.limits.overrides):
+        yield ("limits", "overrides", index, "nodes"), override.nodes
 
 
 def _power_diagnostics(

@@ -85,6 +85,12 @@ def check_limits(limits: Limits, at: KeyPath = ("limits",)) -> Iterator[Diagnost
             f"times; {limits.memory_overcommit:g} % is "
             f"{limits.memory_overcommit / 100:g}",
         )
+    yield from _check_node_limits(limits, at)
+    for name in ("balance_above_cpu_load", "balance_above_memory_load"):
+        if (gate := getattr(limits, name)) is not None and 0 < gate <= 0.01:
+            yield _warning(
+                (*at, name), f"{gate:g} is {gate:.1%}, which is hardly a load"
+            )
     for name, minimum, maximum in (
         ("cooldown", 0.0, 30 * DAY),
         ("min_uptime", 0.0, DAY),
@@ -99,6 +105,19 @@ def check_limits(limits: Limits, at: KeyPath = ("limits",)) -> Iterator[Diagnost
     for where, bandwidth in links:
         if bandwidth is not None:
             yield from check_bandwidth(where, bandwidth)
+
+
+def _check_node_limits(limits: Limits, at: KeyPath) -> Iterator[Diagnostic]:
+    ratios = [(at, limits.cpu_overcommit)]
+    for index, override in enumerate(limits.overrides):
+        ratios.append(((*at, "overrides", index), override.cpu_overcommit))
+    for where, ratio in ratios:
+        if ratio is not None and ratio > 100:
+            yield _warning(
+                (*where, "cpu_overcommit"),
+                f"the cores of a node may be committed {ratio:g} times; "
+                f"{ratio:g} % is {ratio / 100:g}",
+            )
 
 
 def check_bandwidth(at: KeyPath, bandwidth: float) -> Iterator[Diagnostic]:

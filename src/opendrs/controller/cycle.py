@@ -25,7 +25,14 @@ from opendrs.controller.recovery import recover
 from opendrs.controller.serialization import cycle_record
 from opendrs.model import Snapshot, Step
 from opendrs.optimizer import Portion
-from opendrs.policies import Decision, Drain, Policy, Return, first_repair
+from opendrs.policies import (
+    Decision,
+    Drain,
+    Policy,
+    Return,
+    first_repair,
+    with_drain_notes,
+)
 from opendrs.policies.optimize import Repair
 from opendrs.ports import StepRecord, Store
 from opendrs.rules import without_undo_rules
@@ -74,7 +81,7 @@ def evaluations(
     repair = first_repair(policy, snapshot, memory)
     if repair is not None:
         yield Evaluation(memory, repair, schedule=schedule)
-    decision = policy.decide(snapshot, memory)
+    decision = with_drain_notes(policy, snapshot, policy.decide(snapshot, memory))
     save_memory(policy, decision.memory, store, schedule)
     yield Evaluation(memory, decision, schedule=schedule)
 

@@ -16,7 +16,14 @@ from opendrs.controller.serialization import plain, plan_document
 from opendrs.errors import ConfigurationError, StoreError
 from opendrs.model import Limits, Snapshot
 from opendrs.optimizer import Portion
-from opendrs.policies import Decision, Drain, Policy, Return, first_repair
+from opendrs.policies import (
+    Decision,
+    Drain,
+    Policy,
+    Return,
+    first_repair,
+    with_drain_notes,
+)
 from opendrs.policies.consolidation import Consolidate
 from opendrs.policies.optimize import Optimize
 from opendrs.ports import CycleRecord
@@ -110,7 +117,10 @@ def _decide(
         return policy.decide_until(snapshot, RecordedPortions(portions))
     if isinstance(policy, Consolidate) and "requests" in memory:
         return policy.decide_requests(snapshot, memory)
-    return policy.decide(snapshot, memory)
+    decision = policy.decide(snapshot, memory)
+    if isinstance(policy, Drain | Return):
+        return decision
+    return with_drain_notes(policy, snapshot, decision)
 
 
 def _first_repair(

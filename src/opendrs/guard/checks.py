@@ -7,6 +7,7 @@ the violations.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,6 +32,7 @@ from opendrs.model import (
     Rule,
     Snapshot,
     TagExclusion,
+    UsableResources,
     format_memory,
 )
 from opendrs.rules import new_violations
@@ -59,6 +61,11 @@ class CheckContext:
     def guests(self) -> tuple[Guest, ...]:
         """Return the guests to migrate, all of which must be in the cluster."""
         return tuple(self.snapshot.guests[move.guest] for move in self.migrations)
+
+    def usable_resources(self, target: NodeId) -> UsableResources:
+        """Return what *target* may give to guests; nothing if that is unknown."""
+        usable = self.limits.usable_resources(self.snapshot.nodes[target])
+        return UsableResources(0, 0, 0) if usable is None else usable
 
     def arriving_guests(self, target: NodeId) -> tuple[Guest, ...]:
         """Return the guests that are migrating to *target*, or will be."""
@@ -283,11 +290,13 @@ def _cpu_model_mismatch(guest: Guest, target: Node) -> str | None:
 
 
 def metrics_missing(context: CheckContext) -> str | None:
-    """Return the metric that is missing for the check of available memory."""
+    """Return the metric that is missing for the checks of memory and CPU."""
     for target in context.targets:
-        detail = _unknown_node_memory(
-            context.snapshot.nodes[target]
-        ) or _unknown_guest_memory(context, target)
+        detail = (
+            _unknown_node_memory(context.snapshot.nodes[target])
+            or _unknown_guest_memory(context, target)
+            or _unknown_guest_cpu(context, target)
+        )
         if detail:
             return detail
     return None
@@ -303,7 +312,7 @@ def insufficient_memory(context: CheckContext) -> str | None:
             guest.usage.memory or 0 for guest in context.arriving_guests(target)
         ]
         measured, capacity = _measured_memory(context.snapshot.nodes[target])
-        allowed = capacity * (1 - context.limits.memory_headroom)
+        allowed = context.usable_resources(target).memory
         if measured + sum(arriving) > allowed:
             return (
                 f"{target}: {format_memory(measured)} in use and "
@@ -321,14 +330,39 @@ def memory_overcommitted(context: CheckContext) -> str | None:
             for guest in _present_and_arriving(context, target)
         )
         _, capacity = _measured_memory(context.snapshot.nodes[target])
-        allowed = capacity * context.limits.memory_overcommit
+        allowed = context.usable_resources(target).committed_memory
         if committed > allowed:
             return (
                 f"{target}: {format_memory(committed)} committed, allowed are "
-                f"{format_memory(allowed)} ({context.limits.memory_overcommit:g} times "
-                "its memory)"
+                f"{format_memory(allowed)} ({allowed / capacity:g} times its memory)"
             )
     return None
+
+
+def cpu_overcommitted(context: CheckContext) -> str | None:
+    """Return the target whose committed CPU would exceed its limit, if it has one."""
+    for target in context.targets:
+        allowed = context.usable_resources(target).committed_cpu
+        if allowed is None:
+            continue
+        guests = _present_and_arriving(context, target)
+        committed = math.fsum(committed_cpu(guest) or 0.0 for guest in guests)
+        if committed - allowed > ROUNDING:
+            return f"{target}: {committed:g} cores committed, allowed are {allowed:g}"
+    return None
+
+
+ROUNDING = 0.01  # cores; plans are made with whole millicores of each guest
+
+
+def committed_cpu(guest: Guest) -> float | None:
+    """Return the cores that a guest may use.
+
+    This is its limit, or its measured use if it has no limit. None if neither is known.
+    """
+    if guest.limit is not None and guest.limit.cpu > 0:
+        return guest.limit.cpu
+    return guest.usage.cpu
 
 
 def committed_memory(guest: Guest) -> int | None:
@@ -356,6 +390,15 @@ def _unknown_guest_memory(context: CheckContext, target: NodeId) -> str | None:
     for guest in _present_and_arriving(context, target):
         if committed_memory(guest) is None:
             return f"{guest.id}: memory limit and usage are unknown"
+    return None
+
+
+def _unknown_guest_cpu(context: CheckContext, target: NodeId) -> str | None:
+    if context.usable_resources(target).committed_cpu is None:
+        return None
+    for guest in _present_and_arriving(context, target):
+        if committed_cpu(guest) is None:
+            return f"{guest.id}: CPU limit and usage are unknown"
     return None
 
 
@@ -489,6 +532,7 @@ _CHECKS: Sequence[tuple[RejectionReason, Callable[[CheckContext], str | None]]] 
     (RejectionReason.METRICS_MISSING, metrics_missing),
     (RejectionReason.INSUFFICIENT_MEMORY, insufficient_memory),
     (RejectionReason.MEMORY_OVERCOMMITTED, memory_overcommitted),
+    (RejectionReason.CPU_OVERCOMMITTED, cpu_overcommitted),
     (RejectionReason.RULE_VIOLATED, rule_violated),
     (RejectionReason.COOLDOWN, in_cooldown),
     (RejectionReason.RECENTLY_STARTED, recently_started),

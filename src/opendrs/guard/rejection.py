@@ -30,6 +30,8 @@ class RejectionReason(StrEnum):
     """The target does not have enough memory with the headroom."""
     MEMORY_OVERCOMMITTED = "memory-overcommitted"
     """The limits on the target would exceed memory_overcommit."""
+    CPU_OVERCOMMITTED = "cpu-overcommitted"
+    """The CPU limits of the guests on the target would exceed cpu_overcommit."""
     RULE_VIOLATED = "rule-violated"
     """The action would violate a strict rule."""
     COOLDOWN = "cooldown"

@@ -20,6 +20,8 @@ from opendrs.model.node import MIN_CPU as MIN_CPU
 from opendrs.model.node import LoadState as LoadState
 from opendrs.model.node import Node as Node
 from opendrs.model.node import NodeState as NodeState
+from opendrs.model.node_limits import NodeLimits as NodeLimits
+from opendrs.model.node_limits import UsableResources as UsableResources
 from opendrs.model.plan import EMPTY_PLAN as EMPTY_PLAN
 from opendrs.model.plan import Action as Action
 from opendrs.model.plan import ColdMigration as ColdMigration

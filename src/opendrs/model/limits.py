@@ -8,6 +8,14 @@ from typing import ClassVar
 
 from opendrs.errors import ModelError
 from opendrs.model.identifiers import NodeId
+from opendrs.model.node import Node
+from opendrs.model.node_limits import (
+    NODE_LIMITS,
+    EffectiveLimits,
+    NodeLimits,
+    UsableResources,
+    require_node_limits,
+)
 from opendrs.model.quantities import BytesPerSecond, Seconds
 from opendrs.model.resources import require_amount
 
@@ -73,6 +81,17 @@ class Limits:
             of measured use when guests arrive.
         memory_overcommit: Most that the memory limits of the guests on a node may add
             up to, as a multiple of its memory.
+        cpu_overcommit: Most that the CPU limits of the guests on a node may add up to,
+            as a multiple of its cores less `reserved_cpu`; None if they are not
+            limited.
+        reserved_cpu: Cores of each node that guests are not allocated, or a percentage
+            such as "10 %". It counts with `cpu_overcommit`.
+        reserved_memory: Memory of each node that neither is in use nor allocated after
+            guests have arrived: bytes, a text such as "8 GiB", or a percentage. The
+            larger of it and the headroom stays free of measured use, and the memory
+            without it is what `memory_overcommit` multiplies.
+        overrides: Limits of some nodes that differ. Of several for one node, the last
+            one that sets a limit counts.
         max_migrations_per_node: Parallel migrations from or to one node.
         max_parallel_migrations: Parallel migrations in the cluster.
         cooldown: Seconds in which a migrated guest is not migrated again, and a
@@ -83,6 +102,10 @@ class Limits:
         bandwidth: Bytes per second over the link of one node, shared by its migrations;
             None if unknown. Not enforced; used only to estimate migration times.
         networks: Links between parts of the cluster with limits of their own.
+        balance_above_cpu_load: Load of CPU, in [0, 1], that some node must exceed for
+            a migration for balance; None for no such gate. With both gates, one node
+            above either of them suffices.
+        balance_above_memory_load: The same for memory.
 
     Raises:
         ModelError: A limit is out of range, or two networks have the same name.
@@ -90,6 +113,10 @@ class Limits:
 
     memory_headroom: float = 0.05
     memory_overcommit: float = 1.0
+    cpu_overcommit: float | None = None
+    reserved_cpu: float | str = 0.0
+    reserved_memory: float | str = 0
+    overrides: tuple[NodeLimits, ...] = ()
     max_migrations_per_node: int = 2
     max_parallel_migrations: int = 4
     cooldown: Seconds = 600.0
@@ -97,10 +124,11 @@ class Limits:
     migration_timeout: Seconds = 1800.0
     bandwidth: BytesPerSecond | None = None
     networks: tuple[Network, ...] = ()
+    balance_above_cpu_load: float | None = None
+    balance_above_memory_load: float | None = None
 
     def __post_init__(self) -> None:
         for name in (
-            "memory_overcommit",
             "cooldown",
             "min_uptime",
             "migration_timeout",
@@ -113,11 +141,10 @@ class Limits:
                     f"{getattr(self, name):g}"
                 )
         _require_bandwidth(self.bandwidth)
-        if not 0 <= self.memory_headroom < 1:
-            raise ModelError(
-                "memory_headroom: expected a fraction in [0, 1), got "
-                f"{self.memory_headroom}"
-            )
+        require_node_limits(self)
+        self._require_cpu_overcommit()
+        for name in ("balance_above_cpu_load", "balance_above_memory_load"):
+            _require_load(name, getattr(self, name))
         for name in ("max_migrations_per_node", "max_parallel_migrations"):
             if getattr(self, name) < 1:
                 raise ModelError(
@@ -127,9 +154,38 @@ class Limits:
         if duplicates := [name for name in names if names.count(name) > 1]:
             raise ModelError(f"networks: duplicate name: {duplicates[0]}")
 
+    def _require_cpu_overcommit(self) -> None:
+        """Check that no reserve of CPU is without effect."""
+        ratios = [each.cpu_overcommit for each in self.overrides]
+        reserves = [each.reserved_cpu for each in self.overrides]
+        if self.cpu_overcommit is not None:
+            return
+        if self.reserved_cpu not in (0, 0.0) and not any(ratios):
+            raise ModelError("reserved_cpu: expected cpu_overcommit as well, got none")
+        for index, reserve in enumerate(reserves):
+            if reserve is not None and not any(ratios):
+                raise ModelError(
+                    f"overrides: reserved_cpu of entry {index + 1}: expected "
+                    "cpu_overcommit as well, got none"
+                )
+
+    def usable_resources(self, node: Node) -> UsableResources | None:
+        """Return what *node* may give to guests; None if its capacity is unknown."""
+        values = EffectiveLimits(*(getattr(self, name) for name in NODE_LIMITS))
+        for each in self.overrides:
+            if each.applies_to(node):
+                values = values.with_override(each)
+        return values.usable_resources(node)
+
     def networks_between(self, source: NodeId, target: NodeId) -> tuple[Network, ...]:
         """Return the networks that a migration from *source* to *target* uses."""
         return tuple(each for each in self.networks if each.carries(source, target))
+
+
+def _require_load(name: str, value: float | None) -> None:
+    if value is not None and not 0 <= value <= 1:
+        hint = f"; {value:g} % is {value / 100:g}" if 1 < value <= 100 else ""
+        raise ModelError(f"{name}: expected a fraction in [0, 1], got {value:g}{hint}")
 
 
 def _require_bandwidth(bandwidth: float | None) -> None:

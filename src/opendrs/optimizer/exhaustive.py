@@ -33,9 +33,9 @@ class PlacementGraph:
 
     Attributes:
         origin: Node of each unit; shape (U,).
-        required: Memory of each unit, measured and committed; shape (U, 2).
-        available: Memory that each node has left at the origin; shape (N, 2).
-        usable: Memory that each node has if it is empty; shape (N, 2).
+        required: Amounts of K resources that each unit requires; shape (U, K).
+        available: Amounts that each node has left at the origin; shape (N, K).
+        usable: Amounts that each node has if it is empty; shape (N, K).
         possible: True for nodes on which a unit can run; shape (U, N).
         violated: Bit set of the constraints that a unit violates on each node, from 0
             to 62; shape (U, N). A move must not violate a further one.
@@ -94,16 +94,17 @@ class PlacementGraph:
 
     @cached_property
     def free(self) -> Floats:
-        """Memory left on each node in each placement; shape (N, 2, S).
+        """Amounts left on each node in each placement; shape (N, K, S).
 
         What units free that were there at the origin is limited by the usable memory:
         a group may seem to use more than its node.
         """
-        free = np.empty((self.node_count, 2, self.count))
+        kinds = self.available.shape[1]
+        free = np.empty((self.node_count, kinds, self.count))
         for node in range(self.node_count):
             here = self.assignments == node
             native = self.origin == node
-            for kind in range(2):
+            for kind in range(kinds):
                 left = self.required[native, kind] @ ~here[native]
                 arrived = self.required[~native, kind] @ here[~native]
                 initial = np.minimum(
@@ -135,7 +136,7 @@ class PlacementGraph:
         safe: Mask = (here != target) & (further == 0)[here]
         if not self.returns[unit]:
             safe &= here == self.origin[unit]
-        for kind in range(2):
+        for kind in range(self.available.shape[1]):
             safe &= self.free[target, kind] >= self.required[unit, kind]
         for one, other in self.apart:
             if unit in (one, other):

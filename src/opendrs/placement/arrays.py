@@ -21,7 +21,8 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 NO_NODE = -1  # index of the node of a part that is not placed
-MEASURED, COMMITTED, CPU = range(3)  # rows of the available resources
+# Rows of the available resources; committed CPU is counted in millicores.
+MEASURED, COMMITTED, CPU, COMMITTED_CPU = range(4)
 NO_PARTS: Indices = np.empty(0, np.intp)
 
 
@@ -32,8 +33,8 @@ class DisplacedGroup:
     Attributes:
         part: Its index.
         allowed: Nodes that hardware and strict node affinities allow; shape (N,).
-        required: Measured memory, committed memory and CPU that they require; infinity
-            if unknown; shape (3,).
+        required: Measured memory, committed memory, CPU and committed CPU that they
+            require; infinity if unknown; shape (4,).
         demand: CPU and memory that they add to the usage of their node; unknown
             amounts count 0; shape (2,).
         apart: Parts that must be on other nodes.
@@ -69,9 +70,10 @@ class PlacementArrays:
         target_of: Target of the migration in progress of each part; shape (P,).
         capacity: Cores and bytes of each node; NaN if unknown; shape (N, 2).
         usage: Measured use of each node; NaN if unknown; shape (N, 2).
-        available: Measured memory, committed memory and CPU that each node has
-            available; -infinity if unknown; shape (3, N).
-        required: The same that each part requires; infinity if unknown; shape (P, 3).
+        available: Measured memory, committed memory, CPU and committed CPU that each
+            node has available; -infinity if unknown; shape (4, N).
+        required: The same that each part requires; infinity if unknown; shape (P, 4).
+        limits_cpu: True if a node limits committed CPU; otherwise all of it is 0.
         is_measured: Nodes with known capacity and usage; shape (N,).
         is_online: Nodes that may receive guests; shape (N,).
 
@@ -101,9 +103,15 @@ class PlacementArrays:
         self.is_online: Mask = np.array([each.online for each in nodes], np.bool_)
         free_cpu = self.capacity[:, 0] - self.usage[:, 0]
         free_cpu[np.isnan(free_cpu)] = -np.inf
-        self.available: Floats = np.vstack((cluster.available.T, free_cpu))
+        self.limits_cpu = cluster.limits_cpu
+        self.available: Floats = np.vstack(
+            (cluster.available.T[:2], free_cpu, _committed_cpu(cluster.available))
+        )
         cpu = np.array([_used_cpu(part) for part in self.parts], float)
-        self.required: Floats = np.column_stack((cluster.required, cpu.reshape(-1, 1)))
+        required = cluster.required
+        self.required: Floats = np.column_stack(
+            (required[:, :2], cpu, _committed_cpu(required))
+        )
         self._allowed: dict[Hashable, Mask] = {}
 
     @cached_property
@@ -197,6 +205,11 @@ def _parts(snapshot: Snapshot, rules: CompiledRules) -> Iterable[MoveGroup]:
 
 def _max_cores(part: MoveGroup) -> float:
     return max(0.0 if each.limit is None else each.limit.cpu for each in part)
+
+
+def _committed_cpu(amounts: Floats) -> Floats:
+    """Return the committed CPU of *amounts*; 0 if it is not limited; shape (n,)."""
+    return amounts[:, 2] if amounts.shape[1] > 2 else np.zeros(len(amounts))
 
 
 def _used_cpu(part: MoveGroup) -> float:

@@ -10,10 +10,17 @@ import numpy as np
 
 from opendrs.errors import ModelError, UnknownGuestError
 from opendrs.model import Guest, GuestId, Limits, NodeId, Resources, Snapshot
-from opendrs.placement.arrays import COMMITTED, CPU, MEASURED, PlacementArrays
+from opendrs.placement.arrays import (
+    COMMITTED,
+    COMMITTED_CPU,
+    CPU,
+    MEASURED,
+    PlacementArrays,
+)
 from opendrs.placement.search import SearchBudget, place_groups
 from opendrs.placement.state import PlacementState
 from opendrs.placement.what_if import immovable_guests
+from opendrs.rules import MILLICORES
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +113,23 @@ def additional_guests(
 ) -> AdditionalGuests:
     """Return how many guests of *size* fit in addition.
 
-    Each node takes as many as its cores and its memory, measured and committed, allow.
+    Each node takes as many as its cores, its memory, measured and committed, and its
+    committed CPU allow.
     Nodes that are not online or not measured take none. No rule applies to the guests.
     """
     state = PlacementState(PlacementArrays(snapshot, limits))
     arrays = state.arrays
-    per_guest = np.empty(3)
+    per_guest = np.zeros(4)
     per_guest[MEASURED], per_guest[CPU] = size.usage.memory, size.usage.cpu
     per_guest[COMMITTED] = size.limit.memory
+    if arrays.limits_cpu:
+        cores = size.limit.cpu or size.usage.cpu
+        per_guest[COMMITTED_CPU] = max(1.0, round(cores * MILLICORES))
     accepts = state.is_open & (arrays.capacity[:, 0] >= size.limit.cpu)
     available = np.where(accepts, np.maximum(state.available, 0.0), 0.0)
-    counts = np.floor(available / per_guest[:, None]).min(axis=0).astype(int)
+    rows = per_guest > 0
+    counts = np.floor(available[rows] / per_guest[rows, None])
+    counts = counts.min(axis=0).astype(int)
     nodes = tuple(
         (name, count)
         for name, count in zip(arrays.node_ids, counts.tolist(), strict=True)

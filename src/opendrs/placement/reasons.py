@@ -8,8 +8,9 @@ from enum import StrEnum
 import numpy as np
 
 from opendrs.model import Node, NodeState, format_list, format_memory
-from opendrs.placement.arrays import COMMITTED, MEASURED, DisplacedGroup
+from opendrs.placement.arrays import COMMITTED, COMMITTED_CPU, MEASURED, DisplacedGroup
 from opendrs.placement.state import PlacementState
+from opendrs.rules import MILLICORES
 
 
 class InfeasibleReason(StrEnum):
@@ -35,6 +36,8 @@ class InfeasibleReason(StrEnum):
     """The measured use would exceed the memory less headroom."""
     MEMORY_OVERCOMMITTED = "memory-overcommitted"
     """The committed memory would exceed its limit."""
+    CPU_OVERCOMMITTED = "cpu-overcommitted"
+    """The committed CPU would exceed its limit."""
 
 
 class UnplacedReason(StrEnum):
@@ -77,6 +80,7 @@ def infeasible_reasons(
         (~keeps_rules, InfeasibleReason.RULE_VIOLATED),
         (short[MEASURED], InfeasibleReason.INSUFFICIENT_MEMORY),
         (short[COMMITTED], InfeasibleReason.MEMORY_OVERCOMMITTED),
+        (short[COMMITTED_CPU], InfeasibleReason.CPU_OVERCOMMITTED),
     )
     first = np.argmax([*(failed for failed, _ in checks), np.ones(n, np.bool_)], axis=0)
     codes = (*(reason for _, reason in checks), None)
@@ -115,6 +119,9 @@ def _describe_shortage(
     state: PlacementState, group: DisplacedGroup, node: int, row: int
 ) -> str:
     required, available = group.required[row], max(0.0, state.available[row, node])
+    if row == COMMITTED_CPU:
+        needed, left = required / MILLICORES, available / MILLICORES
+        return f"{needed:g} cores required, {left:g} cores left to commit"
     suffix = "left to commit" if row == COMMITTED else "available"
     return f"{format_memory(required)} required, {format_memory(available)} {suffix}"
 
@@ -130,6 +137,7 @@ def _describe_missing(node: Node, *, is_measured: bool) -> str:
 _RESOURCE_ROWS = {
     InfeasibleReason.INSUFFICIENT_MEMORY: MEASURED,
     InfeasibleReason.MEMORY_OVERCOMMITTED: COMMITTED,
+    InfeasibleReason.CPU_OVERCOMMITTED: COMMITTED_CPU,
 }
 
 

@@ -10,6 +10,7 @@ from opendrs.arrays import Mask
 from opendrs.metrics import scores_after_start
 from opendrs.placement.arrays import (
     COMMITTED,
+    COMMITTED_CPU,
     CPU,
     MEASURED,
     NO_NODE,
@@ -26,15 +27,15 @@ class PlacementState:
     Attributes:
         arrays: The cluster.
         node_of: Node of each part; `NO_NODE` if it is displaced; shape (P,).
-        available: Available measured memory, committed memory and CPU of each node;
-            shape (3, N).
+        available: Available measured memory, committed memory, CPU and committed CPU of
+            each node; shape (4, N).
         usage: Used cores and bytes of each node; NaN if unknown; shape (N, 2).
         is_open: Nodes that may receive guests; shape (N,).
 
     Args:
         arrays: The cluster.
         limits_cpu: Whether the guests of a node may use at most its cores. Otherwise
-            CPU is shared, and only memory decides how many guests fit.
+            CPU is shared, and memory and committed CPU decide how many guests fit.
     """
 
     def __init__(self, arrays: PlacementArrays, *, limits_cpu: bool = False) -> None:
@@ -43,7 +44,9 @@ class PlacementState:
         self.available: Floats = arrays.available.copy()
         self.usage: Floats = arrays.usage.copy()
         self.is_open: Mask = arrays.is_online & arrays.is_measured
-        self.resources = (MEASURED, COMMITTED, CPU)[: 3 if limits_cpu else 2]
+        self.resources = [MEASURED, COMMITTED, COMMITTED_CPU]
+        if limits_cpu:
+            self.resources.append(CPU)
 
     def displace(self, parts: tuple[int, ...], *nodes: int) -> None:
         """Close *nodes*, and take *parts* off them.

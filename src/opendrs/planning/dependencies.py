@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from opendrs.arrays import MemoryPair
+from opendrs.arrays import ResourceAmounts
 from opendrs.model import Action, GuestId, NodeId, Plan, PowerOff, PowerOn, Step, StepId
 from opendrs.planning.moves import (
-    NO_MEMORY,
+    NO_AMOUNTS,
     NodePowerAction,
     PendingMove,
     fits,
@@ -67,7 +67,7 @@ class _Departure:
 
     step: int
     guest: GuestId
-    freed: MemoryPair
+    freed: ResourceAmounts
     initial: bool
 
 
@@ -82,7 +82,7 @@ class _Arrival:
     """
 
     step: int
-    limit: MemoryPair
+    limit: ResourceAmounts
 
 
 @dataclass(slots=True)
@@ -100,8 +100,8 @@ class _NodeQueue:
     power_on_steps: list[int] = field(default_factory=list)
     arrivals: list[_Arrival] = field(default_factory=list)
     departures: list[_Departure] = field(default_factory=list)
-    arriving: MemoryPair = NO_MEMORY
-    limit: MemoryPair = (math.inf, math.inf)
+    arriving: ResourceAmounts = NO_AMOUNTS
+    limit: ResourceAmounts = (math.inf, math.inf, math.inf)
 
 
 class _PlanBuilder:
@@ -198,11 +198,13 @@ class _PlanBuilder:
 
     def _has_memory(self, move: PendingMove, queue: _NodeQueue, done: int) -> bool:
         """Return whether *move* and all before it fit once *done* have ended."""
-        return fits(NO_MEMORY, self._surplus(move, queue, done))
+        return fits(NO_AMOUNTS, self._surplus(move, queue, done))
 
-    def _surplus(self, move: PendingMove, queue: _NodeQueue, done: int) -> MemoryPair:
+    def _surplus(
+        self, move: PendingMove, queue: _NodeQueue, done: int
+    ) -> ResourceAmounts:
         """Return the memory left after all arrivals and the departures in *done*."""
-        initial = arrived = NO_MEMORY
+        initial = arrived = NO_AMOUNTS
         for each in queue.departures:
             if done >> each.step & 1:
                 if each.initial:

@@ -1,11 +1,16 @@
-"""Moves to be sequenced, with the memory that they require and free."""
+"""Moves to be sequenced, with the resources that they require and free."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
 
-from opendrs.arrays import ClusterArrays, MemoryPair, memory_pair, migrations_of
+from opendrs.arrays import (
+    ClusterArrays,
+    ResourceAmounts,
+    migrations_of,
+    resource_amounts,
+)
 from opendrs.model import Guest, GuestId, Migration, Mobility, NodeId
 from opendrs.rules import NO_GUESTS, required_memory
 
@@ -81,27 +86,27 @@ class DetourBudget:
     migrations: float = float("inf")
 
 
-NO_MEMORY: MemoryPair = (0.0, 0.0)
+NO_AMOUNTS: ResourceAmounts = (0.0, 0.0, 0.0)
 
 
-def plus(one: MemoryPair, other: MemoryPair) -> MemoryPair:
-    """Return the sum of two amounts of memory."""
-    return one[0] + other[0], one[1] + other[1]
+def plus(one: ResourceAmounts, other: ResourceAmounts) -> ResourceAmounts:
+    """Return the sum of two amounts."""
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
-def minus(one: MemoryPair, other: MemoryPair) -> MemoryPair:
-    """Return the difference of two amounts of memory."""
-    return one[0] - other[0], one[1] - other[1]
+def minus(one: ResourceAmounts, other: ResourceAmounts) -> ResourceAmounts:
+    """Return the difference of two amounts."""
+    return one[0] - other[0], one[1] - other[1], one[2] - other[2]
 
 
-def minimum(one: MemoryPair, other: MemoryPair) -> MemoryPair:
-    """Return the minimum of two amounts of memory, for each kind."""
-    return min(one[0], other[0]), min(one[1], other[1])
+def minimum(one: ResourceAmounts, other: ResourceAmounts) -> ResourceAmounts:
+    """Return the minimum of two amounts, for each resource."""
+    return min(one[0], other[0]), min(one[1], other[1]), min(one[2], other[2])
 
 
-def fits(small: MemoryPair, large: MemoryPair) -> bool:
-    """Return whether *small* fits into *large*, for both kinds of memory."""
-    return small[0] <= large[0] and small[1] <= large[1]
+def fits(small: ResourceAmounts, large: ResourceAmounts) -> bool:
+    """Return whether *small* fits into *large*, for each resource."""
+    return small[0] <= large[0] and small[1] <= large[1] and small[2] <= large[2]
 
 
 class PendingMove:
@@ -145,12 +150,16 @@ class PendingMove:
         self.group_move = group_move
         self.name = group_move.name
         self.target = cluster.index[group_move.target]
-        self.freed: tuple[tuple[int, GuestId, MemoryPair], ...] = tuple(
+        self.freed: tuple[tuple[int, GuestId, ResourceAmounts], ...] = tuple(
             [
                 (
                     cluster.index[guest.node],
                     guest.id,
-                    memory_pair(required_memory([guest]), math.inf),
+                    resource_amounts(
+                        required_memory([guest]),
+                        math.inf,
+                        limits_cpu=cluster.limits_cpu,
+                    ),
                 )
                 for guest in group_move.guests
             ]

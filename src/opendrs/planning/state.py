@@ -10,9 +10,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from opendrs.arrays import ClusterArrays, MemoryPair
+from opendrs.arrays import ClusterArrays, ResourceAmounts
 from opendrs.model import GuestId
-from opendrs.planning.moves import NO_MEMORY, PendingMove, fits, plus
+from opendrs.planning.moves import NO_AMOUNTS, PendingMove, fits, plus
 
 
 class SequencingState:
@@ -107,7 +107,7 @@ class SequencingState:
 
         All pending arrivals must fit: otherwise none of them can rely on it.
         """
-        initial = arrived = required = NO_MEMORY
+        initial = arrived = required = NO_AMOUNTS
         staying = set(self.guests_on[move.target])
         for other in self.departures[move.target]:
             for node, guest, freed in other.freed:
@@ -166,7 +166,7 @@ Column: TypeAlias = "array[float]"
 
 
 class FreeMemory:
-    """Free memory of each node, while guests arrive and leave.
+    """Free memory and virtual cores of each node, while guests arrive and leave.
 
     Memory freed by guests that were there from the beginning is limited to the usable
     memory of the node, because a guest may seem to use more than its node. An arriving
@@ -185,9 +185,9 @@ class FreeMemory:
     def free(
         self,
         node: int,
-        initial: MemoryPair = NO_MEMORY,
-        arrived: MemoryPair = NO_MEMORY,
-    ) -> MemoryPair:
+        initial: ResourceAmounts = NO_AMOUNTS,
+        arrived: ResourceAmounts = NO_AMOUNTS,
+    ) -> ResourceAmounts:
         """Return the free memory of *node* after guests have left.
 
         Args:
@@ -195,23 +195,25 @@ class FreeMemory:
             initial: Memory freed by guests that were there from the beginning.
             arrived: Memory freed by guests that have arrived since.
         """
-        measured, committed = self._initial
-        max_measured, max_committed = self._usable
+        measured, committed, cpu = self._initial
+        max_measured, max_committed, max_cpu = self._usable
+        taken_measured, taken_committed, taken_cpu = self._reserved
         return (
             min(measured[node] + initial[0], max_measured[node])
-            - self._reserved[0][node]
+            - taken_measured[node]
             + arrived[0],
             min(committed[node] + initial[1], max_committed[node])
-            - self._reserved[1][node]
+            - taken_committed[node]
             + arrived[1],
+            min(cpu[node] + initial[2], max_cpu[node]) - taken_cpu[node] + arrived[2],
         )
 
-    def reserve(self, node: int, required: MemoryPair) -> None:
+    def reserve(self, node: int, required: ResourceAmounts) -> None:
         """Reserve *required* on *node*."""
         for reserved, amount in zip(self._reserved, required, strict=True):
             reserved[node] += amount
 
-    def release(self, node: int, freed: MemoryPair, *, initial: bool) -> None:
+    def release(self, node: int, freed: ResourceAmounts, *, initial: bool) -> None:
         """Free *freed* on *node*.
 
         Args:
@@ -240,7 +242,7 @@ class FreeMemory:
         surplus: npt.NDArray[np.float64] = (free - np.frombuffer(expected))[nodes]
         return surplus
 
-    def nodes_with(self, required: MemoryPair) -> npt.NDArray[np.intp]:
+    def nodes_with(self, required: ResourceAmounts) -> npt.NDArray[np.intp]:
         """Return the indices of the nodes with at least *required* free memory."""
         suffices = [
             np.frombuffer(base) - np.frombuffer(reserved) >= amount
@@ -248,10 +250,14 @@ class FreeMemory:
                 self._initial, self._reserved, required, strict=True
             )
         ]
-        return np.flatnonzero(suffices[0] & suffices[1])
+        return np.flatnonzero(np.logical_and.reduce(suffices))
 
 
-def _columns(memory: npt.NDArray[np.float64]) -> tuple[Column, Column]:
-    """Return measured and committed memory in whole bytes."""
-    measured, committed = np.floor(memory).T.tolist()
-    return array("d", measured), array("d", committed)
+def _columns(amounts: npt.NDArray[np.float64]) -> tuple[Column, Column, Column]:
+    """Return memory in whole bytes, and committed CPU in millicores.
+
+    The latter is 0 if no node limits it, as what guests require is.
+    """
+    columns = [array("d", each) for each in np.floor(amounts).T.tolist()]
+    cpu = columns[2] if len(columns) > 2 else array("d", bytes(8 * len(amounts)))
+    return columns[0], columns[1], cpu

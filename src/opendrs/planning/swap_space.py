@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opendrs.arrays import MemoryPair
+from opendrs.arrays import ResourceAmounts
 from opendrs.model import GuestId
 from opendrs.planning.moves import DetourBudget, PendingMove, fits, minus
 from opendrs.planning.state import SequencingState
@@ -114,17 +114,17 @@ class _BlockedMove(NamedTuple):
     """Shortage of a move on its target node.
 
     Attributes:
-        missing: Missing memory; 0 or less if there is enough.
+        missing: Missing resources; 0 or less if there is enough.
         size: Measured memory that it requires.
         anti_affine: Guests on the node with anti-affinity to it.
     """
 
-    missing: MemoryPair
+    missing: ResourceAmounts
     size: float
     anti_affine: frozenset[GuestId]
 
     def cost(
-        self, freed: MemoryPair, guests: Iterable[GuestId]
+        self, freed: ResourceAmounts, guests: Iterable[GuestId]
     ) -> tuple[bool, float] | None:
         """Return the cost of a detour of *guests* that frees *freed*; None if no help.
 
@@ -136,7 +136,7 @@ class _BlockedMove(NamedTuple):
             return None
         if fits(missing, freed) and anti_affine.issubset(guests):
             return False, freed[0] - size
-        return True, max(*missing, freed[0])
+        return True, max(missing[0], missing[1], freed[0])
 
 
 class _StagingNodes:

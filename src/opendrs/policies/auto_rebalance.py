@@ -19,6 +19,7 @@ from opendrs.arrays import BestMove, MobilityFilter, SelectionState
 from opendrs.metrics import ImbalanceMetric, LoadModel, missing_metrics, node_loads
 from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot
 from opendrs.planning import GroupMove, sequence_in_order
+from opendrs.policies.balance_gates import gated
 from opendrs.policies.base import MAX_IMBALANCE, Decision, DecisionReason, require_ratio
 from opendrs.policies.load_metrics import (
     LoadByNode,
@@ -76,6 +77,7 @@ class AutoRebalance:
         """Return 0: the threshold was not exceeded yet."""
         return 0
 
+    @gated()
     def decide(self, snapshot: Snapshot, memory: int) -> Decision[int]:
         """Return the best move, if the hold is reached and the improvement suffices.
 

@@ -21,6 +21,7 @@ from opendrs.arrays import MobilityFilter, SelectionState
 from opendrs.metrics import ImbalanceMetric, LoadModel, node_loads
 from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot, format_count
 from opendrs.planning import GroupMove, sequence_in_order
+from opendrs.policies.balance_gates import gated
 from opendrs.policies.base import MAX_IMBALANCE, Decision, DecisionReason, require_ratio
 from opendrs.policies.load_metrics import (
     SelectionMethod,
@@ -81,6 +82,7 @@ class Balance:
     def initial_memory(self) -> None:
         """Return None: decisions are independent of each other."""
 
+    @gated()
     def decide(self, snapshot: Snapshot, memory: None) -> Decision[None]:
         """Return the moves that improve the balance, and why there are no more."""
         precondition = unmet_precondition(snapshot, self.load_model)

@@ -58,6 +58,8 @@ class DecisionReason(StrEnum):
     """The plan moves guests off nodes in maintenance."""
     NODES_EMPTY = "nodes-empty"
     """Every node in maintenance is empty."""
+    LOAD_BELOW_GATE = "load-below-gate"
+    """No node is loaded enough for a migration for balance, by the limits."""
     RETURNS_GUESTS = "returns-guests"
     """The plan returns guests to the node that they were drained from."""
 
@@ -82,6 +84,7 @@ _REASON_TEXTS = {
     DecisionReason.VACATES_NODES: "moves all guests off some nodes",
     DecisionReason.DRAINS_NODES: "drains nodes in maintenance",
     DecisionReason.NODES_EMPTY: "every node in maintenance is empty",
+    DecisionReason.LOAD_BELOW_GATE: "no node is loaded enough to balance",
     DecisionReason.RETURNS_GUESTS: "returns guests to a node that was drained",
 }
 

@@ -7,6 +7,7 @@ own `decide` stays as it is, so that a policy decides as its original. The setti
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from opendrs.metrics import LoadModel
@@ -14,6 +15,7 @@ from opendrs.model import Snapshot
 from opendrs.policies.base import Decision, Policy
 from opendrs.policies.optimize import Optimize, Repair
 from opendrs.policies.optimize.budget import UNLIMITED
+from opendrs.policies.optimize.drain_blockers import drain_blockers, unmeasured_drains
 from opendrs.policies.optimize.objective import Goal
 
 MemoryT = TypeVar("MemoryT")
@@ -32,7 +34,29 @@ def decide(
         memory: Memory of the policy.
     """
     repair = first_repair(policy, snapshot, memory)
-    return policy.decide(snapshot, memory) if repair is None else repair
+    if repair is not None:
+        return repair
+    return with_drain_notes(policy, snapshot, policy.decide(snapshot, memory))
+
+
+def with_drain_notes(
+    policy: Policy[Any], snapshot: Snapshot, decision: Decision[MemoryT]
+) -> Decision[MemoryT]:
+    """Return *decision* of *policy* with notes of what remains on nodes in maintenance.
+
+    The repair that precedes the policy drains these nodes as far as possible. Policies
+    that repair rules themselves have such notes already.
+    """
+    notes = unmeasured_drains(snapshot)
+    if getattr(policy, "repair_first", True):
+        repair = repair_for(policy)
+        notes += drain_blockers(
+            snapshot,
+            repair.limits,
+            repair.load_model,
+            allow_cold_migration=repair.allow_cold_migration,
+        )
+    return replace(decision, notes=(*decision.notes, *notes)) if notes else decision
 
 
 def first_repair(

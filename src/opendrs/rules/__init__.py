@@ -21,6 +21,7 @@ from opendrs.rules.infeasible_anti_affinity import (
 from opendrs.rules.maintenance import drain_rules as drain_rules
 from opendrs.rules.maintenance import drained_nodes as drained_nodes
 from opendrs.rules.maintenance import with_drain_rule as with_drain_rule
+from opendrs.rules.memory import MILLICORES as MILLICORES
 from opendrs.rules.memory import AvailableMemory as AvailableMemory
 from opendrs.rules.memory import available_memory as available_memory
 from opendrs.rules.memory import required_memory as required_memory

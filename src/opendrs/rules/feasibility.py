@@ -20,7 +20,12 @@ from opendrs.model import (
 )
 from opendrs.rules.affinity_groups import NO_GUESTS
 from opendrs.rules.compilation import CompiledRules
-from opendrs.rules.memory import AvailableMemory, available_memory, required_memory
+from opendrs.rules.memory import (
+    MILLICORES,
+    AvailableMemory,
+    available_memory,
+    required_memory,
+)
 
 MoveGroup = Sequence[Guest]
 
@@ -140,7 +145,7 @@ class FeasibilityChecker:
         return (
             self.incompatibility(group, node)
             or self.affinity_conflict(group, node.id)
-            or _memory_shortage(self.available_memory[node.id].minus(required))
+            or _shortage(self.available_memory[node.id].minus(required))
         )
 
     def _find_incompatibility(
@@ -245,13 +250,17 @@ def _affinity_conflict(
     return None
 
 
-def _memory_shortage(left: AvailableMemory) -> str | None:
+def _shortage(left: AvailableMemory) -> str | None:
     if left.measured is None or left.committed is None:
         return "memory of the node or the guest is unknown"
     if left.measured < 0:
         return f"insufficient memory: {-left.measured / GIB:.1f} GiB short"
     if left.committed < 0:
         return f"memory overcommitted by {-left.committed / GIB:.1f} GiB"
+    if left.millicores is None:
+        return "CPU limit and CPU usage of a guest are unknown"
+    if left.millicores < 0:
+        return f"CPU overcommitted by {-left.millicores / MILLICORES:g} cores"
     return None
 
 

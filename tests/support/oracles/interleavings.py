@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from random import Random
 
 from opendrs.model import (
+    GIB,
     Affinity,
     ColdMigration,
+    Guest,
     GuestId,
     Limits,
     LiveMigration,
+    Node,
     NodeId,
     Plan,
     Snapshot,
@@ -166,15 +170,20 @@ def _overfull_nodes(
 
 
 class _MemoryUsage:
-    """Used and committed memory of each node, and the nodes that received guests."""
+    """Used and committed memory, and committed cores, of each node.
+
+    The nodes that received guests are known as well.
+    """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._used = {name: node.usage.memory for name, node in snapshot.nodes.items()}
         self._committed = dict.fromkeys(snapshot.nodes, 0)
+        self._cores = dict.fromkeys(snapshot.nodes, 0.0)
         for guest in snapshot.guests.values():
             for name in guest.occupied_nodes:
                 self._committed[name] += _committed_memory(snapshot, guest.id)
+                self._cores[name] += _committed_cores(guest)
         self._targets: set[NodeId] = set()
 
     def is_on_initial_node(self, step: Step) -> bool:
@@ -191,6 +200,7 @@ class _MemoryUsage:
         left = (self._used[source] or 0) - (guest.usage.memory or 0)
         self._used[source] = max(0, left)
         self._committed[source] -= _committed_memory(self._snapshot, guest.id)
+        self._cores[source] -= _committed_cores(guest)
 
     def arrive(self, step: Step) -> None:
         target, guest = (
@@ -202,17 +212,74 @@ class _MemoryUsage:
         assert guest.usage.memory is not None
         self._used[target] = (self._used[target] or 0) + guest.usage.memory
         self._committed[target] += _committed_memory(self._snapshot, guest.id)
+        self._cores[target] += _committed_cores(guest)
 
     def overfull(self, limits: Limits) -> Iterator[NodeId]:
         for name in self._targets:
-            capacity = self._snapshot.nodes[name].capacity
+            node = self._snapshot.nodes[name]
+            if node.capacity is None:
+                yield name
+                continue
+            memory, committed, cores = allowed_amounts(node, limits)
             if (
-                capacity is None
-                or (self._used[name] or 0)
-                > capacity.memory * (1 - limits.memory_headroom)
-                or self._committed[name] > capacity.memory * limits.memory_overcommit
+                (self._used[name] or 0) > memory
+                or self._committed[name] > committed
+                or self._cores[name] > cores + 1e-6
             ):
                 yield name
+
+
+def allowed_amounts(node: Node, limits: Limits) -> tuple[float, float, float]:
+    """Return the memory, the committed memory and the cores that *node* may give.
+
+    It is calculated from the description of the settings, not by the model.
+    """
+    assert node.capacity is not None
+    total, cores = node.capacity.memory, node.capacity.cpu
+    chosen = {
+        "memory_headroom": limits.memory_headroom,
+        "memory_overcommit": limits.memory_overcommit,
+        "cpu_overcommit": limits.cpu_overcommit,
+        "reserved_cpu": limits.reserved_cpu,
+        "reserved_memory": limits.reserved_memory,
+    }
+    for entry in limits.overrides:
+        named = node.id in entry.nodes
+        if named or node.groups & {*entry.groups} or node.labels & {*entry.labels}:
+            for key in chosen:
+                if getattr(entry, key) is not None:
+                    chosen[key] = getattr(entry, key)
+    free_memory = _reserve(chosen["reserved_memory"], total)
+    memory = min(
+        total * (1 - float(chosen["memory_headroom"] or 0)), total - free_memory
+    )
+    committed = [(total - free_memory) * float(chosen["memory_overcommit"] or 0)]
+    allowed_cores = [math.inf]
+    if chosen["cpu_overcommit"] is not None:
+        left = cores - _reserve(chosen["reserved_cpu"], cores)
+        allowed_cores.append(left * float(chosen["cpu_overcommit"]))
+    platform = node.allocation
+    if platform.memory_ratio is not None:
+        left = total - (platform.reserved_memory or 0)
+        committed.append(left * platform.memory_ratio)
+    if platform.cpu_ratio is not None:
+        left = cores - (platform.reserved_cpu or 0)
+        allowed_cores.append(left * platform.cpu_ratio)
+    return memory, min(committed), min(allowed_cores)
+
+
+def _reserve(value: float | str | None, total: float) -> float:
+    """Return the reserve of *total*; texts are percentages or GiB in tests."""
+    if isinstance(value, str):
+        number, unit = value.split()
+        return float(number) * (total / 100 if unit == "%" else GIB)
+    return value or 0.0
+
+
+def _committed_cores(guest: Guest) -> float:
+    if guest.limit is not None and guest.limit.cpu > 0:
+        return guest.limit.cpu
+    return guest.usage.cpu or 0.0
 
 
 def _committed_memory(snapshot: Snapshot, name: GuestId) -> int:

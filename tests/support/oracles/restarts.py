@@ -6,6 +6,7 @@ progress in which no strict rule is violated.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 from opendrs.model import (
@@ -21,6 +22,7 @@ from opendrs.model import (
     Snapshot,
     TagExclusion,
 )
+from support.oracles.interleavings import allowed_amounts
 
 Placement = Mapping[GuestId, NodeId]
 
@@ -92,7 +94,7 @@ def _has_memory(
 ) -> bool:
     assert node.capacity is not None
     assert node.usage.memory is not None
-    used, committed = node.usage.memory, 0
+    used, committed, cores = node.usage.memory, 0, 0.0
     beside = [snapshot.guests[name] for name in running if running[name] == node.id]
     for each in (*beside, guest):
         limit = each.limit.memory if each.limit is not None else 0
@@ -100,13 +102,18 @@ def _has_memory(
         if memory is None:
             return False
         committed += memory
+        limit_cpu = each.limit.cpu if each.limit is not None else 0.0
+        cpu = limit_cpu or each.usage.cpu
+        cores += math.inf if cpu is None else cpu
         if each is guest or each.node != node.id:
             if each.usage.memory is None:
                 return False
             used += each.usage.memory
-    total = node.capacity.memory
-    return used <= total * (1 - limits.memory_headroom) and (
-        committed <= total * limits.memory_overcommit
+    allowed, allowed_committed, allowed_cores = allowed_amounts(node, limits)
+    return (
+        used <= allowed
+        and committed <= allowed_committed
+        and (math.isinf(allowed_cores) or cores <= allowed_cores + 1e-6)
     )
 
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from opendrs.arrays import (
     AssignmentState,
     ClusterArrays,
-    memory_columns,
-    memory_pair,
     move_groups,
+    resource_amounts,
+    resource_columns,
 )
 from opendrs.metrics import LoadModel, node_loads
 from opendrs.model import DEFAULT_LIMITS, GIB, NodeState, Snapshot
@@ -59,9 +59,12 @@ def test_nodes_without_known_load_are_in_arrays_without_load_model() -> None:
 def test_unknown_memory_has_the_missing_value() -> None:
     unknown = AvailableMemory(None, 3.0)
 
-    assert memory_pair(unknown, math.inf) == (math.inf, 3.0)
-    assert memory_columns([unknown], -math.inf).tolist() == [[-math.inf, 3.0]]
-    assert memory_columns([], 0.0).shape == (0, 2)
+    columns = resource_columns([unknown], -math.inf, limits_cpu=False)
+
+    assert resource_amounts(unknown, math.inf, limits_cpu=False) == (math.inf, 3.0, 0.0)
+    assert columns.tolist() == [[-math.inf, 3.0]]
+    assert resource_columns([], 0.0, limits_cpu=False).shape == (0, 2)
+    assert resource_columns([], 0.0, limits_cpu=True).shape == (0, 3)
 
 
 @given(snapshots(), st.sampled_from([None, *LoadModel]))
@@ -74,10 +77,12 @@ def test_columns_agree_with_rules_and_metrics(
         assert arrays.loads == node_loads(snapshot, load_model)
     for row, name in enumerate(arrays.node_ids):
         available = arrays.feasibility.available_memory[name]
-        assert tuple(arrays.available[row]) == memory_pair(available, -math.inf)
+        expected = resource_amounts(available, -math.inf, limits_cpu=False)
+        assert tuple(arrays.available[row]) == expected[:2]
     for row, group in enumerate(arrays.groups):
-        expected = memory_pair(required_memory(group), math.inf)
-        assert tuple(arrays.required[row]) == expected
+        required = required_memory(group)
+        expected = resource_amounts(required, math.inf, limits_cpu=False)
+        assert tuple(arrays.required[row]) == expected[:2]
 
 
 @given(snapshots())
@@ -112,7 +117,7 @@ def test_assignment_undoes_moves_exactly() -> None:
 
     assert state.node_of.tolist() == [1]
     assert state.available.tolist() == [[7.05, 7.05], [4.9, 4.9]]
-    assert state.has_memory(0).tolist() == [True, True]
+    assert state.has_resources(0).tolist() == [True, True]
     undo()
     assert state.node_of.tolist() == [0]
     assert (state.available == available).all()

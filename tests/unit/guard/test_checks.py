@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import event, given
@@ -15,6 +16,7 @@ from opendrs.model import (
     GIB,
     Action,
     Affinity,
+    Allocation,
     AntiAffinity,
     ColdMigration,
     Guest,
@@ -26,6 +28,7 @@ from opendrs.model import (
     Node,
     NodeAffinity,
     NodeId,
+    NodeLimits,
     NodeState,
     Pin,
     PowerOff,
@@ -278,6 +281,47 @@ def test_committed_memory_over_overcommit_limit_is_rejected() -> None:
 
     assert rejection_reason(snapshot) is RejectionReason.MEMORY_OVERCOMMITTED
     assert rejection_reason(snapshot, limits=Limits(memory_overcommit=1.1)) is None
+
+
+def test_committed_cpu_over_overcommit_limit_is_rejected() -> None:
+    # vm has 3 cores of 10, the other one 8: 11 are committed.
+    greedy = guest("other", "b", 0.1, limit=Resources(8, GIB))
+    snapshot = with_guest(plain(), greedy)
+
+    def reason(**limits: Any) -> RejectionReason | None:  # noqa: ANN401 - of a limit
+        return rejection_reason(snapshot, limits=Limits(**limits))
+
+    assert reason() is None
+    assert reason(cpu_overcommit=1.1) is None
+    assert reason(cpu_overcommit=1.0) is RejectionReason.CPU_OVERCOMMITTED
+    reserved = reason(cpu_overcommit=1.2, reserved_cpu="10 %")
+    assert reserved is RejectionReason.CPU_OVERCOMMITTED
+    lax = NodeLimits(nodes=(NodeId("b"),), cpu_overcommit=2.0)
+    assert reason(cpu_overcommit=1.0, overrides=(lax,)) is None
+
+
+def test_platform_allocation_ratio_is_enforced() -> None:
+    greedy = guest("other", "b", 0.1, limit=Resources(8, GIB))
+    nova = node("b", 0.1, allocation=Allocation(cpu_ratio=1.0))
+    snapshot = with_node(with_guest(plain(), greedy), nova)
+
+    assert rejection_reason(snapshot) is RejectionReason.CPU_OVERCOMMITTED
+
+
+def test_reserved_memory_is_kept_free() -> None:
+    # b uses 10 GiB and vm 30; of 100 GiB 60 are reserved, then 59.
+    for reserve, reason in ((61, RejectionReason.INSUFFICIENT_MEMORY), (60, None)):
+        limits = Limits(reserved_memory=f"{reserve} GiB", memory_overcommit=2.0)
+        assert rejection_reason(plain(), limits=limits) is reason
+
+
+def test_guest_of_unknown_cpu_is_rejected_where_it_is_limited() -> None:
+    unknown = guest("other", "b", 0.1, limit=None, usage=Usage(None, GIB))
+    snapshot = with_guest(plain(), unknown)
+
+    assert rejection_reason(snapshot) is None
+    limited = rejection_reason(snapshot, limits=Limits(cpu_overcommit=9.0))
+    assert limited is RejectionReason.METRICS_MISSING
 
 
 def test_stopped_guest_commits_no_memory() -> None:

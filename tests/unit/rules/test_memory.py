@@ -9,11 +9,14 @@ import pytest
 
 from opendrs.model import (
     GIB,
+    Allocation,
     Guest,
+    GuestId,
     GuestState,
     Limits,
     Node,
     NodeId,
+    NodeLimits,
     Resources,
     Snapshot,
     Usage,
@@ -107,14 +110,15 @@ def test_arriving_guest_of_unknown_usage_makes_target_unknown() -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({}, AvailableMemory(2 * GIB, 8 * GIB)),
-        ({"limit": None}, AvailableMemory(2 * GIB, 2 * GIB)),
-        (
+        ({}, AvailableMemory(2 * GIB, 8 * GIB, 1000)),
+        ({"limit": None}, AvailableMemory(2 * GIB, 2 * GIB, 500)),
+        (  # without limit
             {"limit": Resources(1, 0)},
-            AvailableMemory(2 * GIB, 2 * GIB),
-        ),  # without limit
-        ({"usage": Usage(1.0, None)}, AvailableMemory(None, 8 * GIB)),
-        ({"limit": None, "usage": Usage()}, AvailableMemory(None, None)),
+            AvailableMemory(2 * GIB, 2 * GIB, 1000),
+        ),
+        ({"limit": Resources(0, GIB)}, AvailableMemory(2 * GIB, GIB, 500)),
+        ({"usage": Usage(1.0, None)}, AvailableMemory(None, 8 * GIB, 1000)),
+        ({"limit": None, "usage": Usage()}, AvailableMemory(None, None, None)),
     ],
 )
 def test_required_memory_is_usage_and_limit(
@@ -124,8 +128,9 @@ def test_required_memory_is_usage_and_limit(
 
 
 def test_required_memory_of_group_is_the_sum() -> None:
-    assert required_memory([vm(), vm()]) == AvailableMemory(4 * GIB, 16 * GIB)
-    assert required_memory([vm(), vm(usage=Usage())]) == AvailableMemory(None, 16 * GIB)
+    assert required_memory([vm(), vm()]) == AvailableMemory(4 * GIB, 16 * GIB, 2000)
+    unmeasured = required_memory([vm(), vm(usage=Usage())])
+    assert unmeasured == AvailableMemory(None, 16 * GIB, 2000)
 
 
 def test_plus_is_bounded_by_maximum() -> None:
@@ -145,7 +150,79 @@ def test_usable_memory_follows_limits() -> None:
 
 
 def test_minus_is_unknown_when_either_is_unknown() -> None:
-    assert AvailableMemory(5, 9).minus(AvailableMemory(7, 2)) == AvailableMemory(-2, 7)
-    assert AvailableMemory(None, 9).minus(AvailableMemory(7, None)) == AvailableMemory(
-        None, None
+    left = AvailableMemory(5, 9, 7).minus(AvailableMemory(7, 2, 4))
+
+    assert left == AvailableMemory(-2, 7, 3)
+    unknown = AvailableMemory(None, 9, 7).minus(AvailableMemory(7, None, None))
+    assert unknown == AvailableMemory(None, None, None)
+
+
+def test_committed_cpu_counts_limits_within_cores_times_overcommit() -> None:
+    # By hand: (10 - 2) cores, 1.5 times, are 12; the guests have 1 and 1.
+    limits = replace(PLAIN, cpu_overcommit=1.5, reserved_cpu=2)
+    snapshot = cluster_of(vm(), replace(vm(), id=GuestId("other"), migrating_to=B))
+
+    available = available_memory(snapshot, limits)
+
+    assert available[A].millicores == 10_000
+    assert available[B].millicores == 11_000
+    assert available_memory(snapshot, PLAIN)[A].has_unlimited_cpu
+
+
+def test_guest_of_unknown_cpu_closes_only_nodes_that_limit_it() -> None:
+    unknown = vm(limit=None, usage=Usage(None, 2 * GIB))
+    limits = replace(PLAIN, overrides=(NodeLimits(nodes=(A,), cpu_overcommit=1.0),))
+
+    left = {
+        name: available.minus(required_memory([unknown]))
+        for name, available in available_memory(cluster_of(), limits).items()
+    }
+
+    assert left[A].millicores is None
+    assert left[B].has_unlimited_cpu
+
+
+def test_reserved_memory_is_neither_used_nor_committed() -> None:
+    # By hand: of 100 GiB 60 may be used and 60 * 1.5 committed.
+    limits = replace(PLAIN, reserved_memory="40 GiB")
+
+    assert usable_memory(node("a", 0.1), limits) == AvailableMemory(60 * GIB, 90 * GIB)
+    small = replace(PLAIN, reserved_memory="10 %")  # the headroom is larger: 25 GiB
+    assert usable_memory(node("a", 0.1), small) == AvailableMemory(75 * GIB, 135 * GIB)
+
+
+def test_platform_allocation_limits_what_is_committed() -> None:
+    # By hand, as OpenStack Placement: (100 - 20) * 1.25 GiB and (10 - 2) * 4 cores.
+    allocation = Allocation(
+        cpu_ratio=4.0, memory_ratio=1.25, reserved_cpu=2, reserved_memory=20 * GIB
     )
+    one = node("a", 0.1, allocation=allocation)
+
+    usable = usable_memory(one, PLAIN)
+
+    assert usable == AvailableMemory(75 * GIB, 100 * GIB, 32_000)
+    stricter = replace(PLAIN, memory_overcommit=0.5, cpu_overcommit=1.0)
+    assert usable_memory(one, stricter) == AvailableMemory(75 * GIB, 50 * GIB, 10_000)
+
+
+def test_last_override_of_a_node_that_sets_a_limit_counts() -> None:
+    limits = replace(
+        PLAIN,
+        cpu_overcommit=1.0,
+        overrides=(
+            NodeLimits(labels=("ssd",), cpu_overcommit=2.0, reserved_memory="50 %"),
+            NodeLimits(groups=("rack",), memory_headroom=0.1),
+            NodeLimits(nodes=(A,), cpu_overcommit=3.0),
+        ),
+    )
+    labels = frozenset({"ssd"})
+    groups = frozenset({"rack"})
+
+    assert usable_memory(node("b", 0.1), limits).millicores == 10_000
+    assert usable_memory(node("b", 0.1, labels=labels), limits) == AvailableMemory(
+        50 * GIB, 75 * GIB, 20_000
+    )
+    assert usable_memory(node("b", 0.1, groups=groups), limits) == AvailableMemory(
+        90 * GIB, 150 * GIB, 10_000
+    )
+    assert usable_memory(node("a", 0.1, labels=labels), limits).millicores == 30_000

@@ -17,8 +17,8 @@ from opendrs.config.proxlb.translation import Tables, Translation, present_setti
 POLICY = "optimize"
 _OPTIMIZE = "policy.optimize"
 _GATE = (
-    "balancing starts when the imbalance exceeds policy.optimize.threshold, at any "
-    "load; increase that threshold for fewer migrations"
+    "nothing is migrated for balance until a node exceeds it; the imbalance must "
+    "exceed policy.optimize.threshold as well"
 )
 
 
@@ -147,9 +147,21 @@ def _balanciness(section: BalancingSection, path: KeyPath, result: Translation) 
     )
 
 
-def _gate(section: BalancingSection, path: KeyPath, result: Translation) -> None:
-    del section
-    result.unsupported(path, _GATE)
+def _gate(resource: str) -> _Translate:
+    """Return the translation of the threshold of *resource* to a gate of the limits."""
+
+    def translate(
+        section: BalancingSection, path: KeyPath, result: Translation
+    ) -> None:
+        percent = getattr(section, f"{resource}_threshold")
+        if section.method != resource:
+            result.taken(path, "", f"no effect with the method {section.method}")
+            return
+        name = f"balance_above_{resource}_load"
+        result.limits[name] = percent / 100
+        result.differs(path, f"limits.{name} = {percent / 100:g}", _GATE)
+
+    return translate
 
 
 def _method(section: BalancingSection, path: KeyPath, result: Translation) -> None:
@@ -190,22 +202,38 @@ def _larger_first(
 
 
 def _reserve(section: BalancingSection, path: KeyPath, result: Translation) -> None:
-    if not section.node_resource_reserve:
+    reserves = section.node_resource_reserve
+    memory = {
+        name: each["memory"] for name, each in reserves.items() if "memory" in each
+    }
+    others = sorted({kind for each in reserves.values() for kind in each} - {"memory"})
+    everywhere = memory.pop("defaults", None)
+    if everywhere is not None:
+        result.limits["reserved_memory"] = f"{everywhere:g} GiB"
+    overrides = [
+        {"nodes": [name], "reserved_memory": f"{amount:g} GiB"}
+        for name, amount in memory.items()
+    ]
+    if overrides:
+        result.limits["overrides"] = overrides
+    if others:
+        detail = f"memory alone is reserved, not {', '.join(others)}"
+        result.differs(path, "limits.reserved_memory", detail)
+    elif everywhere is None and not overrides:
         result.taken(path, "", "no reserve: nothing is to be set")
-        return
-    detail = (
-        "set limits.memory_headroom, the free fraction of the memory of every node "
-        "(default 0.05)"
-    )
-    result.unsupported(path, detail)
+    else:
+        result.taken(path, "limits.reserved_memory")
 
 
 def _cpu_overcommit(
     section: BalancingSection, path: KeyPath, result: Translation
 ) -> None:
-    del section
-    detail = "the cores of guests are not limited; the load of the nodes is balanced"
-    result.unsupported(path, detail)
+    if not section.cpu_overcommit or section.cpu_overcommit < 0:
+        result.taken(path, "", "no limit: nothing is to be set")
+        return
+    result.limits["cpu_overcommit"] = section.cpu_overcommit
+    target = f"limits.cpu_overcommit = {section.cpu_overcommit:g}"
+    result.taken(path, target)
 
 
 def _psi(section: BalancingSection, path: KeyPath, result: Translation) -> None:
@@ -264,8 +292,8 @@ _TRANSLATIONS: Mapping[str, _Translate] = {
     "balance_types": _balance_types,
     "max_job_validation": _job_validation,
     "balanciness": _balanciness,
-    "memory_threshold": _gate,
-    "cpu_threshold": _gate,
+    "memory_threshold": _gate("memory"),
+    "cpu_threshold": _gate("cpu"),
     "method": _method,
     "mode": _mode,
     "balance_larger_guests_first": _larger_first,

@@ -82,7 +82,7 @@ def translate_solver(solver: SolverSection, result: Translation) -> None:
                 detail = "the record has all decisions; nothing is to be set"
                 result.unsupported(path, detail)
             case "use_reservations":
-                detail = "see node_resource_reserve: set limits.memory_headroom"
+                detail = "limits.reserved_memory always applies; nothing is to be set"
                 result.unsupported(path, detail)
             case "active_step_retries" | "fallback_to_greedy":
                 detail = (

@@ -232,7 +232,7 @@ class FilledAssignment(NodeAssignment):
 
     def _has_capacity(self, guest: int, purpose: MovePurpose) -> Mask:
         fits = self.cpu_usage + self.cpu_demand[guest] <= self._fill_limits[purpose]
-        fits &= self.has_memory(guest)
+        fits &= self.has_resources(guest)
         fits[self.node_of[guest]] = False
         allowed = fits.any() and self.target_filter.allowed_targets(guest)
         return np.asarray(fits & allowed)

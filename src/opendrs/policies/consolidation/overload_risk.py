@@ -202,8 +202,8 @@ class RiskState(NodeAssignment):
         required, available = self.guest_arrays.required[guests], self.available[hosts]
         filled = self.cpu_usage[hosts] + self.cpu_demand[guests, None]
         fits = filled <= fill_limit * self.node_arrays.cpu[hosts]
-        fits &= required[:, 0, None] <= available[:, 0]
-        fits &= required[:, 1, None] <= available[:, 1]
+        for needed, left in zip(required.T, available.T, strict=True):
+            fits &= needed[:, None] <= left
         return np.asarray(fits & (self.node_of[guests, None] != hosts))
 
     def remove(self, guest: int) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from opendrs.model import GIB, format_count, format_memory
+from opendrs.model import EMPTY_PLAN, GIB, format_count, format_memory
 from opendrs.optimizer import Problem, budget_use, imbalance_distance, lower_bound
 from opendrs.policies.base import Decision, DecisionReason
 from opendrs.policies.optimize.candidate import CandidatePlan
@@ -17,10 +17,15 @@ from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.explanations import unresolved_notes
 from opendrs.policies.optimize.metrics import (
     IMBALANCE,
+    ClusterMetrics,
     describe_change,
     first_improved_goal,
 )
-from opendrs.policies.optimize.movable_groups import EncodedGroup, movable_units
+from opendrs.policies.optimize.movable_groups import (
+    EncodedGroup,
+    MovableGroups,
+    movable_units,
+)
 from opendrs.policies.optimize.objective import Goal
 from opendrs.rules import drained_nodes
 
@@ -32,6 +37,19 @@ REASONS = {
     Goal.BALANCE: DecisionReason.IMPROVES_BALANCE,
     Goal.CONSOLIDATION: DecisionReason.VACATES_NODES,
 }
+
+
+def idle_decision(
+    idle: tuple[DecisionReason, str],
+    before: ClusterMetrics,
+    groups: MovableGroups,
+    notes: tuple[str, ...],
+) -> Decision[None]:
+    """Return the decision that nothing is to be searched for, with its reason."""
+    figures, (reason, detail) = before.figures, idle
+    return Decision(
+        reason, None, EMPTY_PLAN, detail, figures, figures, notes, groups.skipped
+    )
 
 
 def explain_decision(candidate: CandidatePlan) -> Decision[None]:
@@ -100,10 +118,11 @@ def _empty_decision(candidate: CandidatePlan) -> Decision[None]:
 def _bound_note(candidate: CandidatePlan) -> Iterator[str]:
     """Yield a note with the gap between *candidate* and the lower bound.
 
-    There is no note if nodes are drained: the bound counts them.
+    There is no note if nodes are drained, because the bound counts them, or if balance
+    is no goal.
     """
     context = candidate.context
-    if drained_nodes(context.snapshot):
+    if drained_nodes(context.snapshot) or Goal.BALANCE not in context.priorities:
         return
     scale = math.sqrt(len(context.cluster.node_ids) * sum(context.weights))
     if scale <= 0:

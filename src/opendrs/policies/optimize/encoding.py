@@ -7,22 +7,24 @@ from functools import cached_property
 
 import numpy as np
 
-from opendrs.arrays import ClusterArrays, memory_columns, memory_pair
+from opendrs.arrays import ClusterArrays, resource_columns
 from opendrs.metrics import LoadModel, demand
 from opendrs.model import GIB, NO_RESOURCES, Guest, Limits, Mobility, NodeId, Snapshot
 from opendrs.optimizer import Floats, Indices, Mask
 from opendrs.planning import link_bandwidth
 from opendrs.policies.optimize.movable_groups import EncodedGroup
 from opendrs.rules import (
+    MILLICORES,
     AvailableMemory,
     CompiledRules,
     drained_nodes,
     required_memory,
 )
 
-RESOURCES = 3
-# cores; bytes of used memory and of committed memory
-CPU, USED, COMMITTED = range(RESOURCES)
+# The R resources: cores; bytes of used memory and of committed memory; millicores of
+# committed CPU, if a node limits it; and once more the memory that is balanced, if
+# nodes may give different parts of it. Balance is relative to all memory of a node.
+CPU, USED, COMMITTED = range(3)
 TRANSFER_OVERHEAD = 0.25  # GiB; constant cost of a migration in addition to its memory
 
 COLD_COST_FACTOR = 4.0  # cost of a cold migration relative to a live one
@@ -42,10 +44,18 @@ class MovableGuests:
         groups: Move groups.
         load_model: Load that counts.
         bandwidth: Bytes per second over the link of one node.
+        limits_cpu: True if a node limits committed CPU.
+        repeated: Resource that occurs once more, as the last one.
     """
 
     def __init__(
-        self, groups: Sequence[EncodedGroup], load_model: LoadModel, bandwidth: float
+        self,
+        groups: Sequence[EncodedGroup],
+        load_model: LoadModel,
+        bandwidth: float,
+        *,
+        limits_cpu: bool = False,
+        repeated: int | None = None,
     ) -> None:
         self.guests = tuple(guest for group in groups for guest in group.guests)
         sizes = [len(group.guests) for group in groups]
@@ -57,6 +67,8 @@ class MovableGuests:
         self._is_displaced = np.array(displaced, np.bool_)
         self._load_model = load_model
         self._bandwidth = bandwidth
+        self._limits_cpu = limits_cpu
+        self._repeated = repeated
 
     @cached_property
     def guest_demand(self) -> Floats:
@@ -65,21 +77,21 @@ class MovableGuests:
             (demand(guest, self._load_model) or NO_RESOURCES).cpu
             for guest in self.guests
         ]
-        return np.column_stack((cpu, np.where(self._known, self._required, 0.0)))
+        required = np.where(self._known, self._required, 0.0)
+        return with_repeated(np.column_stack((cpu, required)), self._repeated)
 
     @cached_property
     def is_known(self) -> Mask:
-        """True for groups whose memory is known; shape (G,)."""
+        """True for groups whose requirements are known; shape (G,)."""
         is_missing = np.asarray(~self._known.all(axis=1))
         is_known: Mask = self._sum_by_group(is_missing) == 0
         return is_known
 
     @cached_property
     def _required(self) -> Floats:
-        """Memory that each guest requires of a node; infinity if unknown; (H, 2)."""
-        return memory_columns(
-            (required_memory((guest,)) for guest in self.guests), np.inf
-        )
+        """Resources that each guest requires of a node, as `ClusterArrays.required`."""
+        rows = (required_memory((guest,)) for guest in self.guests)
+        return resource_columns(rows, np.inf, limits_cpu=self._limits_cpu)
 
     @cached_property
     def _known(self) -> Mask:
@@ -247,31 +259,61 @@ class EncodedCluster:
     def movable(self) -> MovableGuests:
         """Guests of the groups as arrays."""
         bandwidth, _ = link_bandwidth(self.arrays.snapshot, self.limits)
-        return MovableGuests(self.groups, self._load_model, bandwidth)
+        return MovableGuests(
+            self.groups,
+            self._load_model,
+            bandwidth,
+            limits_cpu=self.arrays.limits_cpu,
+            repeated=self._repeated,
+        )
+
+    @cached_property
+    def _repeated(self) -> int | None:
+        """Resource that is balanced, if nodes may give different parts of it."""
+        usable = self._usable[:, self.memory_resource - 1]
+        parts = usable / self.arrays.capacity[:, 1]
+        alike = np.allclose(parts, parts.max(initial=0.0), rtol=1e-9, atol=0.0)
+        return None if alike else self.memory_resource
+
+    @cached_property
+    def _usable(self) -> Floats:
+        """Amounts that each node may give, without CPU; shape (N, K)."""
+        usable = self.arrays.usable
+        return np.where(np.isfinite(usable), usable, 0.0)
+
+    @cached_property
+    def limited_resources(self) -> Mask:
+        """True for resources of which a node gives no more than its capacity; (R,)."""
+        limited = np.ones(self.capacity.shape[1], np.bool_)
+        limited[CPU] = False
+        if self._repeated is not None:
+            limited[self._repeated] = False
+        return limited
 
     @cached_property
     def total_capacity(self) -> Floats:
-        """Cores, memory and memory of each node; shape (N, R)."""
+        """All of each resource of each node; shape (N, R)."""
         capacity = self.arrays.capacity
-        return np.column_stack((capacity, capacity[:, 1]))
+        columns = [capacity, capacity[:, 1]]
+        if self.arrays.limits_cpu:
+            columns.append(capacity[:, 0] * MILLICORES)
+        return with_repeated(np.column_stack(columns), self._repeated)
 
     @cached_property
     def capacity(self) -> Floats:
         """Most that each node that receives a group holds; shape (N, R)."""
-        busy = self.load[:, CPU].sum() / self.total_capacity[:, CPU].sum()
-        limits = self.limits
-        limit_ratio = np.array(
-            [
-                max(1.0, CPU_OVERCOMMIT * busy),
-                min(1 - limits.memory_headroom, self.fill),
-                limits.memory_overcommit,
-            ]
-        )
-        # At least one byte, since loads are relative to the capacity.
-        limit: Floats = np.maximum(
-            self.total_capacity * limit_ratio, 1.0 * (limit_ratio == 0)
-        )
-        return limit
+        total = self.total_capacity
+        busy = self.load[:, CPU].sum() / total[:, CPU].sum()
+        cpu = total[:, CPU] * max(1.0, CPU_OVERCOMMIT * busy)
+        limit = np.column_stack((cpu, self._usable))
+        limit[:, USED] = np.minimum(limit[:, USED], total[:, USED] * self.fill)
+        limit = with_repeated(limit, self._repeated)
+        if self._repeated is not None:
+            most = (limit[:, -1] / total[:, -1]).max()
+            limit[:, self._repeated] = total[:, self._repeated] * most
+        # At least one unit, since loads are relative to the capacity.
+        result: Floats = np.where(limit <= 0, 1.0, limit)
+        return result
 
     @cached_property
     def load(self) -> Floats:
@@ -286,6 +328,7 @@ class EncodedCluster:
         available = self.arrays.available
         free = np.where(np.isfinite(available), available, 0.0)
         base = np.column_stack((self.arrays.usage[:, CPU], self.arrays.usable - free))
+        base = with_repeated(base, self._repeated)
         left: Floats = base - self._group_load(self.snapshot)
         return left
 
@@ -324,16 +367,29 @@ class EncodedCluster:
         """Return the memory available on the node *name*."""
         return self.feasibility.available_memory[name]
 
-    def demand_of(self, guests: Sequence[Guest]) -> tuple[float, float, float]:
-        """Return the demand of *guests*; unknown demand counts 0."""
+    def demand_of(self, guests: Sequence[Guest]) -> tuple[float, ...]:
+        """Return the demand of *guests*; unknown demand counts 0; R amounts."""
         cpu = sum(
             (demand(guest, self._load_model) or NO_RESOURCES).cpu for guest in guests
         )
-        return cpu, *memory_pair(required_memory(guests), missing=0.0)
+        (row,) = resource_columns(
+            [required_memory(guests)], 0.0, limits_cpu=self.arrays.limits_cpu
+        )
+        amounts = (cpu, *row.tolist())
+        return (
+            amounts if self._repeated is None else (*amounts, amounts[self._repeated])
+        )
+
+
+def with_repeated(columns: Floats, repeated: int | None) -> Floats:
+    """Return *columns* with that of the resource *repeated* once more at the end."""
+    if repeated is None:
+        return columns
+    return np.column_stack((columns, columns[:, repeated]))
 
 
 def safe_divide(dividend: Floats, divisor: Floats) -> Floats:
     """Return the quotient, 0 where the divisor is 0."""
-    result: Floats = np.zeros(RESOURCES)
+    result: Floats = np.zeros_like(divisor)
     np.divide(dividend, divisor, out=result, where=divisor > 0)
     return result

@@ -22,6 +22,7 @@ from opendrs.policies.optimize.context import OptimizeContext
 from opendrs.policies.optimize.encoding import CPU, EncodedCluster
 from opendrs.policies.optimize.movable_groups import EncodedGroup, transfer_gib
 from opendrs.rules import (
+    MILLICORES,
     AvailableMemory,
     Violation,
     available_memory,
@@ -57,19 +58,30 @@ def violation_notes(context: OptimizeContext, after: Snapshot) -> Iterator[str]:
 
 
 def _memory_notes(context: OptimizeContext, after: Snapshot) -> Iterator[str]:
-    """Yield explanations of nodes with more memory than they may hold."""
+    """Yield explanations of nodes with more memory or CPU than they may hold."""
     left = available_memory(after, context.limits)
-    over = {name: _overfull_gib(left[name]) for name in context.cluster.node_ids}
-    full = [name for name, gib in over.items() if gib > MIN_SHOWN_GIB]
-    if not full:
-        return
-    yield from _cluster_overfull_notes(context)
-    for name in full[:MAX_NOTES]:
-        detail = _overfull_reason(name, context, after)
-        yield f"still above the memory limit: {name}, by {over[name]:.1f} GiB: {detail}"
-    if len(full) > MAX_NOTES:
-        rest = format_count(len(full) - MAX_NOTES, "more node")
-        yield f"still above the memory limit: {rest}"
+    nodes = context.cluster.node_ids
+    gib = {name: _overfull_gib(left[name]) for name in nodes}
+    cores = {name: _overfull_cores(left[name]) for name in nodes}
+    full = [each for each in nodes if gib[each] > MIN_SHOWN_GIB or cores[each] > 0]
+    if full:
+        yield from _cluster_overfull_notes(context)
+    for what, unit, over in (("memory", "GiB", gib), ("CPU", "cores", cores)):
+        least = MIN_SHOWN_GIB if over is gib else 0.0
+        names = [name for name in nodes if over[name] > least]
+        for name in names[:MAX_NOTES]:
+            detail = _overfull_reason(name, context, after)
+            yield (
+                f"still above the {what} limit: {name}, by {over[name]:.1f} {unit}: "
+                f"{detail}"
+            )
+        if len(names) > MAX_NOTES:
+            rest = format_count(len(names) - MAX_NOTES, "more node")
+            yield f"still above the {what} limit: {rest}"
+
+
+def _overfull_cores(left: AvailableMemory) -> float:
+    return max(0.0, -(left.millicores or 0.0)) / MILLICORES
 
 
 def _overfull_gib(left: AvailableMemory) -> float:
@@ -77,20 +89,20 @@ def _overfull_gib(left: AvailableMemory) -> float:
 
 
 def _cluster_overfull_notes(context: OptimizeContext) -> Iterator[str]:
-    """Yield by how much the memory of all nodes together is exceeded."""
+    """Yield by how much the limits of all nodes together are exceeded."""
     memory = [
         context.cluster.available_memory(name) for name in context.cluster.node_ids
     ]
-    for what, free in (
-        ("in use", [each.measured for each in memory]),
-        ("committed", [each.committed for each in memory]),
+    for what, size, free in (
+        ("GiB more memory in use", GIB, [each.measured for each in memory]),
+        ("GiB more memory committed", GIB, [each.committed for each in memory]),
+        ("cores more committed", MILLICORES, [each.millicores for each in memory]),
     ):
         known = [each for each in free if each is not None]
         if len(known) == len(free) and sum(known) < 0:
-            gib = -sum(known) / GIB
             yield (
-                f"no placement suffices: all nodes together have {gib:.1f} GiB more "
-                f"memory {what} than the limits allow"
+                f"no placement suffices: all nodes together have "
+                f"{-sum(known) / size:.1f} {what} than the limits allow"
             )
 
 
@@ -118,7 +130,8 @@ def _overfull_reason(name: NodeId, context: OptimizeContext, after: Snapshot) ->
 
 def _fits_nowhere(guest: Guest, empty: Iterable[AvailableMemory]) -> bool:
     required = required_memory([guest])
-    return all(_overfull_gib(each.minus(required)) > 0 for each in empty)
+    left = [each.minus(required) for each in empty]
+    return all(_overfull_gib(each) > 0 or _overfull_cores(each) > 0 for each in left)
 
 
 MAX_COMPARED = 200  # groups for which infeasible better nodes are searched

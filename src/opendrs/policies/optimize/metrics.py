@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +14,13 @@ from opendrs.policies.load_metrics import load_metrics
 from opendrs.policies.optimize.contention import ContentionThresholds
 from opendrs.policies.optimize.objective import Goal
 from opendrs.rules import (
+    MILLICORES,
+    AvailableMemory,
     ViolationCount,
     available_memory,
     count_strict,
     drained_nodes,
+    usable_memory,
     violations,
 )
 
@@ -34,6 +37,8 @@ class ClusterMetrics:
     Attributes:
         violated: Violated strict rules.
         overfull_gib: Memory above what nodes may hold, in GiB.
+        overfull_cores: Committed CPU above what nodes may hold, in cores; None if no
+            node limits it.
         contention: Unmet demand; 1 is the mean usage of a node.
         waiting_cores: Unmet demand for cores.
         waiting_gib: Unmet demand for memory, in GiB.
@@ -48,6 +53,7 @@ class ClusterMetrics:
 
     violated: ViolationCount
     overfull_gib: float
+    overfull_cores: float | None
     contention: float
     waiting_cores: float
     waiting_gib: float
@@ -65,13 +71,28 @@ class ClusterMetrics:
         """Return the values to minimize for *goal*."""
         match goal:
             case Goal.REPAIR:
-                return (float(self.violations), self.overfull_gib)
+                overfull = (self.overfull_gib, self.overfull_cores or 0.0)
+                return (float(self.violations), *overfull)
             case Goal.CONTENTION:
                 return (self.contention,)
             case Goal.BALANCE:
                 return (self.imbalance,)
             case Goal.CONSOLIDATION:
                 return (float(self.used_nodes),)
+
+    def satisfies(self, goals: Collection[Goal], threshold: float) -> bool:
+        """Return True if none of *goals* can be improved.
+
+        Args:
+            goals: Goals of a plan.
+            threshold: Imbalance up to which the goal balance is reached.
+        """
+        return not (
+            Goal.CONSOLIDATION in goals
+            or (Goal.REPAIR in goals and any(self.goal_values(Goal.REPAIR)))
+            or (Goal.CONTENTION in goals and self.contention > 0)
+            or (Goal.BALANCE in goals and self.imbalance > threshold)
+        )
 
 
 def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
@@ -99,11 +120,14 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
     kept = {name: load for name, load in loads.items() if name not in drained}
     used_nodes = _used_nodes(snapshot, kept)
     violated = count_strict(violations(snapshot))
-    overfull = _overfull(snapshot, limits, loads, fill)
+    left = available_memory(snapshot, limits)
+    overfull = _overfull_gib(snapshot, left, limits, fill, loads)
+    cores = _overfull_cores([left[name] for name in loads])
     waiting, short = thresholds.cores_above(loads), thresholds.bytes_above(loads) / GIB
     return ClusterMetrics(
         violated=violated,
         overfull_gib=overfull,
+        overfull_cores=cores,
         contention=thresholds.contention(loads),
         waiting_cores=waiting,
         waiting_gib=short,
@@ -114,6 +138,7 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
             **load_metrics(kept, ImbalanceMetric.CV),
             "broken_rules": float(violated.rules),
             "overfull_gib": overfull,
+            **({} if cores is None else {"overfull_cores": cores}),
             "waiting_cores": waiting,
             "waiting_gib": short,
             "used_nodes": float(used_nodes),
@@ -167,19 +192,33 @@ def first_improved_goal(
     return None
 
 
-def _overfull(
-    snapshot: Snapshot, limits: Limits, loads: Mapping[NodeId, NodeLoad], fill: float
+def _overfull_gib(
+    snapshot: Snapshot,
+    left: Mapping[NodeId, AvailableMemory],
+    limits: Limits,
+    fill: float,
+    nodes: Iterable[NodeId],
 ) -> float:
-    """Return the memory above what nodes may hold, in GiB; unknown memory counts 0."""
-    left = available_memory(snapshot, limits)
+    """Return the memory above what *nodes* may hold, in GiB; unknown memory counts 0.
+
+    A node holds no more than the fraction *fill* of its memory.
+    """
     total = 0.0
-    for name in loads:
+    for name in nodes:
         measured, committed = left[name].measured or 0.0, left[name].committed or 0.0
         node = snapshot.nodes[name]
         capacity = 0 if node.capacity is None else node.capacity.memory
-        reserve = max(0.0, 1 - fill - limits.memory_headroom) * capacity
+        usable = usable_memory(node, limits).measured or 0.0
+        reserve = max(0.0, usable - fill * capacity)
         total += max(0.0, reserve - measured, -committed)
     return total / GIB
+
+
+def _overfull_cores(left: Sequence[AvailableMemory]) -> float | None:
+    """Return the committed CPU above what nodes may hold; None without a limit."""
+    if all(each.has_unlimited_cpu for each in left):
+        return None
+    return sum(max(0.0, -(each.millicores or 0.0)) for each in left) / MILLICORES
 
 
 def describe_change(before: ClusterMetrics, after: ClusterMetrics) -> str:
@@ -192,6 +231,11 @@ def describe_change(before: ClusterMetrics, after: ClusterMetrics) -> str:
         parts.append(
             f"memory above what nodes may hold {before.overfull_gib:.1f} → "
             f"{after.overfull_gib:.1f} GiB"
+        )
+    cores = before.overfull_cores or 0.0, after.overfull_cores or 0.0
+    if max(cores) > 0:
+        parts.append(
+            f"committed CPU above what nodes may hold {cores[0]:g} → {cores[1]:g} cores"
         )
     if before.waiting_cores > 0 or after.waiting_cores > 0:
         parts.append(

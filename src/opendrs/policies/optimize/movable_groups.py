@@ -262,7 +262,7 @@ def movable_units(
     """Yield the guests that may migrate, each with those that must move with it.
 
     A guest without a way to be gathered with its group may still move alone. One whose
-    memory is unknown stays.
+    memory or CPU is unknown stays.
 
     Args:
         snapshot: Cluster.
@@ -273,7 +273,8 @@ def movable_units(
     for unit in units_of(snapshot):
         if unit[0].node in nodes and fixed.isdisjoint(each.id for each in unit):
             required = required_memory(unit)
-            if required.measured is not None and required.committed is not None:
+            amounts = required.measured, required.committed, required.millicores
+            if None not in amounts:
                 yield unit
 
 

@@ -26,7 +26,6 @@ from opendrs.policies.optimize.budget import Budget
 from opendrs.policies.optimize.contention import ContentionThresholds
 from opendrs.policies.optimize.encoding import (
     CPU,
-    RESOURCES,
     EncodedCluster,
     safe_divide,
 )
@@ -39,7 +38,8 @@ KNEE_GAIN = 0.5  # least gain per GiB of a move, relative to the average gain
 class Goal(StrEnum):
     """Goals of a plan; names in the configuration, stable.
 
-    `repair`: no violated strict rules, no memory above what nodes may hold.
+    `repair`: no violated strict rules, no memory and no committed CPU above what nodes
+    may hold.
     `contention`: no unmet demand for cores or memory. `balance`: equal loads.
     `consolidation`: few nodes with guests.
     """
@@ -62,7 +62,7 @@ TERMS = (
     (
         Goal.REPAIR,
         "overfull_memory",
-        "memory above the capacity of a node, relative to the balanced load",
+        "memory or committed CPU above the capacity, relative to the balanced load",
         ("overload",),
     ),
     (
@@ -93,7 +93,9 @@ TERMS = (
     (Goal.BALANCE, "transfer", "GiB of migration cost", ("move",)),
 )
 MIGRATION_TERM = (Goal.BALANCE, "migration", "guest that migrates", ("move",))
-"""Term that only `repair_objective` has."""
+"""Term that an objective has if guests are not migrated for balance alone."""
+
+GATED_BALANCE = 0.5  # cost of the present imbalance, relative to a migration
 
 # Weights of `repair_objective`. A repair may cost 1,000 migrations; no migration is
 # made for the balance.
@@ -108,6 +110,7 @@ def plan_objective(  # noqa: PLR0913 - one parameter per setting
     soft_rule_penalty: float,
     migration_cost_weight: float,
     mean_memory: float,
+    gated_balance: float | None = None,
 ) -> Objective:
     """Return what a plan minimizes; 1 is the cost of a node with twice the mean load.
 
@@ -118,10 +121,16 @@ def plan_objective(  # noqa: PLR0913 - one parameter per setting
         soft_rule_penalty: Weight of a guest that violates a soft rule.
         migration_cost_weight: Weight of the transfer of the memory of a mean node.
         mean_memory: Mean memory in use on a node, in GiB.
+        gated_balance: If no guest may be migrated for balance, cost of the present
+            imbalance with these weights. Balance is then no goal, but a choice among
+            plans with as many migrations. None if the gates are open.
     """
     rank = {goal: index for index, goal in enumerate(priorities)}
-    goal = {each: priority_weight(rank.get(each), len(rank)) for each in Goal}
+    ranks = len(rank) + (gated_balance is not None)
+    goal = {each: priority_weight(rank.get(each), ranks) for each in Goal}
     scale = goal[Goal.BALANCE] or 1.0
+    if gated_balance is not None:
+        goal[Goal.BALANCE] = GATED_BALANCE / max(1.0, gated_balance)
     weight = {
         "violation": goal[Goal.REPAIR],
         "overfull_memory": goal[Goal.REPAIR],
@@ -132,7 +141,10 @@ def plan_objective(  # noqa: PLR0913 - one parameter per setting
         "soft_rule": scale * soft_rule_penalty,
         "transfer": scale * migration_cost_weight / mean_memory,
     }
-    return _objective(rank, weight)
+    if gated_balance is None:
+        return _objective(rank, weight)
+    weight["migration"] = 1.0
+    return _objective(rank, weight, (*TERMS, MIGRATION_TERM))
 
 
 def repair_objective(mean_memory: float) -> Objective:
@@ -189,16 +201,15 @@ def encode_problem(
     weight = objective.weight
     classes = PlacementCosts(cluster)
     movable = cluster.movable
-    per_balanced_load = safe_divide(
-        np.ones(RESOURCES), cluster.balanced_load * cluster.capacity.mean(axis=0)
-    )
-    balance = np.zeros(RESOURCES)
+    mean = cluster.balanced_load * cluster.capacity.mean(axis=0)
+    per_balanced_load = safe_divide(np.ones_like(mean), mean)
+    balance = np.zeros_like(mean)
     balance[CPU] = weight("cpu_balance")
     balance[cluster.memory_resource] = weight("memory_balance")
     safety, excess = _contention(
         cluster, thresholds, weight("contention") * per_balanced_load
     )
-    overfull = weight("overfull_memory")
+    overfull = weight("overfull_memory") * cluster.limited_resources
     return Problem(
         capacity=cluster.capacity,
         demand=movable.demand,
@@ -207,14 +218,14 @@ def encode_problem(
         allowed=classes.allowed,
         base_load=cluster.base_load,
         group_sets=_group_sets(cluster, objective),
-        overload_weight=np.array([0.0, overfull, overfull]) * per_balanced_load,
+        overload_weight=overfull * per_balanced_load,
         safety_capacity=safety,
         excess_weight=excess,
         target_load=cluster.balanced_load,
         imbalance_weight=safe_divide(balance, np.square(cluster.balanced_load)),
         use_cost=np.full(len(cluster.node_ids), weight("used_node")),
         placement_cost=classes.placement_cost(weight("violation"), weight("soft_rule")),
-        move_cost=weight("transfer") * movable.migration_cost,
+        move_cost=_move_cost(cluster, objective),
         budget_weights=np.array([movable.transfer, movable.guest_count]),
         budgets=_budgets(cluster, budget),
         counts_moves=np.array([False, True]),
@@ -244,6 +255,14 @@ def with_knee_price(
         return problem
     price = KNEE_GAIN * gain / moved * migration_cost
     return replace(problem, move_cost=np.maximum(problem.move_cost, price))
+
+
+def _move_cost(cluster: EncodedCluster, objective: Objective) -> Floats:
+    """Return the cost of leaving home of each group; shape (G,)."""
+    cost = objective.weight("transfer") * cluster.movable.migration_cost
+    if any(term.name == "migration" for term in objective.terms):
+        cost = cost + objective.weight("migration") * cluster.movable.guest_count
+    return cost
 
 
 def _contention(

@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from opendrs.arrays import MobilityFilter
 from opendrs.metrics import LoadModel, node_loads
-from opendrs.model import DEFAULT_LIMITS, EMPTY_PLAN, Limits, Snapshot
+from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot
 from opendrs.optimizer import (
     IterationLimit,
     Objective,
@@ -30,6 +30,7 @@ from opendrs.optimizer import (
     select_search,
     solve,
 )
+from opendrs.policies.balance_gates import closed_gates
 from opendrs.policies.base import (
     MAX_IMBALANCE,
     MAX_WEIGHT,
@@ -52,7 +53,7 @@ from opendrs.policies.optimize.context import (
     max_memory_fill,
     reserve_shortage,
 )
-from opendrs.policies.optimize.decision import explain_decision
+from opendrs.policies.optimize.decision import explain_decision, idle_decision
 from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.exhaustive import exhaustive_plan
 from opendrs.policies.optimize.metrics import (
@@ -71,7 +72,7 @@ from opendrs.policies.preconditions import (
     cluster_notes,
     unmet_precondition,
 )
-from opendrs.rules import compile_rules, with_drain_rule
+from opendrs.rules import CompiledRules, compile_rules, with_drain_rule
 
 SEARCH_ROUNDS = 20  # portions in which the search runs
 MIN_ITERATIONS = 20_000  # moves that are evaluated for the smallest clusters
@@ -236,14 +237,23 @@ class Optimize:
         if unmet is not None:
             return Decision(unmet[0], None, detail=unmet[1])
         part = MeasuredPart.of(snapshot, self.load_model)
-        prepared = self._prepare(part.snapshot)
+        gate = closed_gates(part.snapshot, self.limits, self.load_model)
+        prepared = self._prepare(part.snapshot, gate)
         if not isinstance(prepared, Decision):
             prepared = explain_decision(best_plan(prepared, stop, _safe_plan))
         return part.name_unmeasured(prepared)
 
-    def _prepare(self, snapshot: Snapshot) -> OptimizeContext | Decision[None]:
-        """Return the context of the search, or the decision if there is no work."""
-        if Goal.REPAIR in self.priorities:
+    def _prepare(
+        self, snapshot: Snapshot, gate: str | None
+    ) -> OptimizeContext | Decision[None]:
+        """Return the context of the search, or the decision if there is no work.
+
+        Args:
+            snapshot: Cluster.
+            gate: Why no guest is migrated for balance; None if one may be.
+        """
+        goals = self._goals(gate)
+        if Goal.REPAIR in goals:
             snapshot = with_drain_rule(snapshot)
         demand = unmet_demand(snapshot, self.pressure_threshold)
         snapshot = demand.apply_to(snapshot)
@@ -256,36 +266,58 @@ class Optimize:
             snapshot, self.load_model, self.limits, thresholds, weights, fill
         )
         rules = compile_rules(snapshot)
+        groups = self._movable_groups(snapshot, rules)
+        notes = (
+            *demand.notes(),
+            *cluster_notes(snapshot, rules, groups.skipped),
+            *shortages,
+            *self._gate_notes(gate),
+        )
+        idle = self._idle_reason(before, goals, gate)
+        if idle is None and not self._has_candidates(snapshot, groups):
+            idle = DecisionReason.NO_CANDIDATE, "no guest may migrate"
+        if idle is not None:
+            return idle_decision(idle, before, groups, notes)
+        cluster = EncodedCluster(
+            snapshot, rules, groups.groups, self.limits, self.load_model, fill=fill
+        )
+        return self._context(cluster, groups, before, goals, notes)
+
+    def _movable_groups(
+        self, snapshot: Snapshot, rules: CompiledRules
+    ) -> MovableGroups:
         budget = Budget.parse(self.budget)
         mobility = MobilityFilter(
             load_model=self.load_model, allow_cold_migration=self.allow_cold_migration
         )
         groups = movable_groups(snapshot, rules, self.limits, mobility)
-        groups = groups.within(budget.gib, budget.migrations)
-        notes = (
-            *demand.notes(),
-            *cluster_notes(snapshot, rules, groups.skipped),
-            *shortages,
-        )
-        idle = self._idle_reason(before, budget)
-        if idle is None and not self._has_candidates(snapshot, groups):
-            idle = DecisionReason.NO_CANDIDATE, "no guest may migrate"
-        if idle is not None:
-            return _idle_decision(idle, before, groups, notes)
-        cluster = EncodedCluster(
-            snapshot, rules, groups.groups, self.limits, self.load_model, fill=fill
-        )
-        return self._context(cluster, groups, before, notes)
+        return groups.within(budget.gib, budget.migrations)
+
+    def _gate_notes(self, gate: str | None) -> tuple[str, ...]:
+        if self._goals(gate) == self.priorities:
+            return ()
+        return (f"no migration for balance: {gate}",)
+
+    def _goals(self, gate: str | None) -> tuple[Goal, ...]:
+        """Return the goals, without balance if *gate* is a reason for that."""
+        closed = () if gate is None else (Goal.BALANCE,)
+        return tuple(each for each in self.priorities if each not in closed)
 
     def _idle_reason(
-        self, before: ClusterMetrics, budget: Budget
+        self,
+        before: ClusterMetrics,
+        goals: tuple[Goal, ...],
+        gate: str | None,
     ) -> tuple[DecisionReason, str] | None:
         """Return the reason to search for nothing; None if there is something."""
-        if self._is_satisfied(before):
+        if before.satisfies(goals, self.threshold):
+            if gate and not before.satisfies(self.priorities, self.threshold):
+                return DecisionReason.LOAD_BELOW_GATE, gate
             return DecisionReason.BALANCED, (
                 f"{IMBALANCE} {before.imbalance:.3f} is not above the threshold "
                 f"{self.threshold:g}, and no other goal can be improved"
             )
+        budget = Budget.parse(self.budget)
         if budget.is_zero:
             return (
                 DecisionReason.MIGRATION_LIMIT_REACHED,
@@ -298,23 +330,15 @@ class Optimize:
         nodes = node_loads(snapshot, self.load_model)
         return bool(groups.groups) or any(movable_units(snapshot, groups, nodes))
 
-    def _is_satisfied(self, before: ClusterMetrics) -> bool:
-        goals = set(self.priorities)
-        return not (
-            Goal.CONSOLIDATION in goals
-            or (Goal.REPAIR in goals and (before.violations or before.overfull_gib > 0))
-            or (Goal.CONTENTION in goals and before.contention > 0)
-            or (Goal.BALANCE in goals and before.imbalance > self.threshold)
-        )
-
     def _context(
         self,
         cluster: EncodedCluster,
         groups: MovableGroups,
         before: ClusterMetrics,
+        goals: tuple[Goal, ...],
         notes: tuple[str, ...],
     ) -> OptimizeContext:
-        objective = self._objective(cluster)
+        objective = self._objective(cluster, goals, before)
         budget = Budget.parse(self.budget)
         encode = partial(
             encode_problem, objective=objective, thresholds=before.thresholds
@@ -331,7 +355,7 @@ class Optimize:
             groups=groups,
             cluster=cluster,
             before=before,
-            priorities=self.priorities,
+            priorities=goals,
             objective=objective,
             encode=encode,
             problem=problem,
@@ -356,25 +380,19 @@ class Optimize:
             return 1.0, [reserve_shortage(memory, failures)]
         return fill, []
 
-    def _objective(self, cluster: EncodedCluster) -> Objective:
+    def _objective(
+        self, cluster: EncodedCluster, goals: tuple[Goal, ...], before: ClusterMetrics
+    ) -> Objective:
+        gated = None
+        if goals != self.priorities:
+            weight = self.cpu_weight + self.memory_weight
+            gated = len(cluster.node_ids) * weight * before.imbalance**2
         return plan_objective(
-            self.priorities,
+            goals,
             cpu_weight=self.cpu_weight,
             memory_weight=self.memory_weight,
             soft_rule_penalty=self.soft_rule_penalty,
             migration_cost_weight=self.migration_cost_weight,
             mean_memory=cluster.mean_memory,
+            gated_balance=gated,
         )
-
-
-def _idle_decision(
-    idle: tuple[DecisionReason, str],
-    before: ClusterMetrics,
-    groups: MovableGroups,
-    notes: tuple[str, ...],
-) -> Decision[None]:
-    """Return the decision that nothing is to be searched for, with its reason."""
-    figures, (reason, detail) = before.figures, idle
-    return Decision(
-        reason, None, EMPTY_PLAN, detail, figures, figures, notes, groups.skipped
-    )

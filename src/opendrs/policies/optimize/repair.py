@@ -50,8 +50,6 @@ from opendrs.policies.optimize.contention import (
 )
 from opendrs.policies.optimize.context import OptimizeContext
 from opendrs.policies.optimize.encoding import (
-    CPU,
-    RESOURCES,
     EncodedCluster,
     safe_divide,
 )
@@ -217,12 +215,10 @@ def _encode(
     )
     present = cluster.load_in(cluster.snapshot)
     mean = cluster.balanced_load * cluster.capacity.mean(axis=0)
-    price = objective.weight("violation") * safe_divide(np.ones(RESOURCES), mean)
-    price[CPU] = 0.0
-    migrations = objective.weight("migration") * cluster.movable.guest_count
+    price = objective.weight("violation") * safe_divide(np.ones_like(mean), mean)
+    price *= cluster.limited_resources
     return replace(
         problem,
-        move_cost=problem.move_cost + migrations,
         safety_capacity=np.maximum(cluster.capacity, present),
         excess_weight=np.tile(price, (len(cluster.node_ids), 1)),
     )

@@ -186,7 +186,8 @@ class _RepairFeasibility:
             return False
         movable = [guest for guest in guests if guest.id not in self._fixed]
         left = self._vacated[node].minus(required_memory(movable))
-        fits = min(left.measured or 0.0, left.committed or 0.0) >= 0
+        known = (left.measured, left.committed, left.millicores)
+        fits = min(each or 0.0 for each in known) >= 0
         return fits and all(self._can_receive(guest, node) for guest in displaced)
 
     def _can_leave(self, name: GuestId, rule: Rule) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 from opendrs.arrays import MoveGroup
 from opendrs.model import Affinity, AntiAffinity, GuestId, NodeAffinity, NodeId
 from opendrs.optimizer import FEASIBILITY_SLACK, Floats, Indices, Mask
-from opendrs.policies.optimize.encoding import CPU, EncodedCluster
+from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.movable_groups import (
     EncodedGroup,
     MovableGroups,
@@ -251,7 +251,7 @@ class SingleRepairs:
             state.add_effects(count, guests[0].node, effects, self._index)
         demand = cluster.movable.demand[unit]
         full = self._load + demand > cluster.capacity * (1 + FEASIBILITY_SLACK)
-        full[:, CPU] = False
+        full &= cluster.limited_resources
         targets = np.flatnonzero(
             effects.is_safe & (effects.violations > 0) & ~full.any(axis=1)
         )

@@ -39,6 +39,7 @@ from opendrs.model import (
     Snapshot,
 )
 from opendrs.planning import GroupMove, sequence_in_order
+from opendrs.policies.balance_gates import gated
 from opendrs.policies.base import Decision, DecisionReason, require_ratio
 from opendrs.policies.preconditions import (
     MIN_MEASURED,
@@ -105,6 +106,7 @@ class ThresholdRebalance:
         """Return the memory before the first migration."""
         return {}
 
+    @gated(LoadModel.DYNAMIC)
     def decide(
         self, snapshot: Snapshot, memory: RebalanceMemory
     ) -> Decision[RebalanceMemory]:

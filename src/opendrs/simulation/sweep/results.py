@@ -40,7 +40,10 @@ SETTING_COLUMNS = tuple(
     f"policy.{each.name}" for each in fields(Consolidate) if each.name != "limits"
 )
 
-LIMIT_FIELDS = tuple(each.name for each in fields(Limits) if each.name != "networks")
+_NOT_NUMBERS = {"networks", "overrides", "reserved_cpu", "reserved_memory"}
+LIMIT_FIELDS = tuple(
+    each.name for each in fields(Limits) if each.name not in _NOT_NUMBERS
+)
 LIMIT_COLUMNS = tuple(f"limits.{name}" for name in LIMIT_FIELDS)
 BEHAVIOR_COLUMNS = tuple(f"behavior.{each.name}" for each in fields(SimulationBehavior))
 

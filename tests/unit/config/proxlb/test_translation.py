@@ -288,6 +288,34 @@ def test_each_setting_has_a_line(section: str) -> None:
     )
 
 
+@pytest.mark.parametrize("method", ["memory", "cpu"])
+def test_threshold_of_the_method_becomes_a_gate(method: str) -> None:
+    result = translated(
+        balancing={"method": method, "memory_threshold": 60, "cpu_threshold": 75}
+    )
+
+    gates = {n: v for n, v in result.limits.items() if n.startswith("balance_above")}
+    expected = {"memory": 0.6, "cpu": 0.75}[method]
+    assert gates == {f"balance_above_{method}_load": expected}
+
+
+def test_reserves_and_overcommit_become_limits() -> None:
+    reserve = {"defaults": {"memory": 3}, "n1": {"memory": 4.5, "cpu": 2}}
+    result = translated(
+        balancing={"node_resource_reserve": reserve, "cpu_overcommit": 3.5}
+    )
+
+    assert result.limits["reserved_memory"] == "3 GiB"
+    assert result.limits["cpu_overcommit"] == 3.5
+    assert result.limits["overrides"] == [
+        {"nodes": ["n1"], "reserved_memory": "4.5 GiB"}
+    ]
+    (line,) = [
+        each for each in result.settings if each.path[-1] == "node_resource_reserve"
+    ]
+    assert line.status is ImportStatus.DIFFERS
+
+
 def test_empty_values_have_their_defaults() -> None:
     result = translated(
         proxmox_cluster={"overprovisioning": None}, balancing={"enforce_affinity": None}

@@ -1,0 +1,102 @@
+"""Nodes in maintenance are drained as far as possible, by every policy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from opendrs.model import (
+    GuestId,
+    LiveMigration,
+    Mobility,
+    NodeId,
+    NodeState,
+    Pin,
+    Snapshot,
+    Usage,
+)
+from opendrs.policies import BUILT_IN_POLICIES, DecisionReason, Policy, decide
+from support.builders import cluster, guest_ids, node
+
+A, B, C = map(NodeId, "abc")
+EVERY = pytest.mark.parametrize("name", BUILT_IN_POLICIES)
+
+
+def maintained(usage_of_b: float = 0.3) -> Snapshot:
+    """Return a cluster with node a in maintenance, which two guests cannot leave."""
+    snapshot = cluster(
+        {"a": 0.4, "b": usage_of_b, "c": 0.2},
+        {"free": ("a", 0.2), "pinned": ("a", 0.1), "stuck": ("a", 0.1)},
+        [Pin(guests=guest_ids("pinned"))],
+    )
+    stuck = replace(
+        snapshot.guests[GuestId("stuck")],
+        mobility=Mobility.NONE,
+        mobility_detail="passthrough device",
+    )
+    return replace(
+        snapshot,
+        nodes={**snapshot.nodes, A: node("a", 0.4, state=NodeState.MAINTENANCE)},
+        guests={**snapshot.guests, stuck.id: stuck},
+    )
+
+
+def policy_of(name: str) -> Policy[Any]:
+    return BUILT_IN_POLICIES[name]()
+
+
+@EVERY
+def test_guest_that_can_leave_a_node_in_maintenance_migrates(name: str) -> None:
+    policy = policy_of(name)
+
+    decision = decide(policy, maintained(), policy.initial_memory())
+
+    (step,) = decision.plan.steps
+    assert decision.reason is DecisionReason.REPAIRS_RULES
+    assert step.action.guest == "free"  # type: ignore[union-attr]
+    assert_remaining_are_explained(decision.notes)
+
+
+@EVERY
+def test_guests_that_cannot_leave_are_explained_in_each_decision(name: str) -> None:
+    policy = policy_of(name)
+    drained = maintained().apply(LiveMigration(GuestId("free"), A, C))
+
+    decision = decide(policy, drained, policy.initial_memory())
+
+    assert_remaining_are_explained(decision.notes)
+
+
+@EVERY
+def test_guest_without_a_feasible_node_is_explained(name: str) -> None:
+    policy = policy_of(name)
+    full = maintained(usage_of_b=0.9)
+    full = replace(full, nodes={**full.nodes, C: node("c", 0.9)})
+
+    decision = decide(policy, full, policy.initial_memory())
+
+    moved = {getattr(step.action, "guest", None) for step in decision.plan.steps}
+    assert "free" not in moved
+    assert any("free: no feasible node" in note for note in decision.notes)
+
+
+@EVERY
+def test_node_in_maintenance_without_metrics_is_named(name: str) -> None:
+    policy = policy_of(name)
+    snapshot = maintained()
+    unknown = replace(snapshot.nodes[A], usage=Usage())
+    snapshot = replace(snapshot, nodes={**snapshot.nodes, A: unknown})
+
+    decision = decide(policy, snapshot, policy.initial_memory())
+
+    assert any(note.startswith("not drained: a:") for note in decision.notes)
+
+
+def assert_remaining_are_explained(notes: tuple[str, ...]) -> None:
+    for guest, detail in (("pinned", "pin of pinned"), ("stuck", "passthrough device")):
+        assert any(
+            "maintenance of a" in note and guest in note and detail in note
+            for note in notes
+        ), guest
