@@ -103,6 +103,12 @@ class ProblemError(Exception):
         self.headers = dict(headers or {})
 
 
+def unknown_cursor(cursor: str) -> ProblemError:
+    """Return the problem of a *cursor* that is not `next` of a page of the list."""
+    detail = f"cursor: expected next of another page of the list, got {cursor}"
+    return ProblemError(ApiProblem.OUT_OF_RANGE, detail)
+
+
 def problem_document(
     code: ApiProblem,
     detail: str,

@@ -16,7 +16,7 @@ from opendrs.cli.platform_store import open_to_read
 from opendrs.cli.sources import load_settings
 from opendrs.controller.operator_commands import find_plan
 from opendrs.controller.serialization import step_document
-from opendrs.model import PowerOff, PowerOn, StepId, format_count
+from opendrs.model import PowerOff, PowerOn, StepId, format_count, format_timestamp
 from opendrs.policies import DecisionReason, reason_text
 from opendrs.ports import PlanRecord, PlanState, StepRecord
 from opendrs.store import DatabasePlanStore
@@ -91,9 +91,9 @@ def plan_document(
         "state": plan.state,
         "detail": plan.detail,
         "run": plan.run,
-        "created_at": plan.created_at.isoformat(),
-        "expires_at": plan.expires_at.isoformat(),
-        "changed_at": plan.changed_at.isoformat(),
+        "created_at": format_timestamp(plan.created_at),
+        "expires_at": format_timestamp(plan.expires_at),
+        "changed_at": format_timestamp(plan.changed_at),
         "policy": plan.policy,
         "reason": plan.reason,
         "reason_detail": plan.reason_detail,
@@ -102,7 +102,7 @@ def plan_document(
         if approval is None
         else {
             "user": approval.user,
-            "at": approval.at.isoformat(),
+            "at": format_timestamp(approval.at),
             "steps": list(approval.steps),
         },
         "steps": [

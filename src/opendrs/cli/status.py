@@ -37,7 +37,7 @@ from opendrs.controller.status import (
     recorded_cycle,
     recorded_process,
 )
-from opendrs.model import NodeId, format_count
+from opendrs.model import NodeId, format_count, format_timestamp
 from opendrs.ports import (
     OPEN_PLAN_STATES,
     LeaseHolder,
@@ -222,7 +222,7 @@ def _plan_document(plan: PlanRecord) -> dict[str, object]:
         "state": plan.state,
         "policy": plan.policy,
         "steps": len(plan.steps),
-        "expires_at": plan.expires_at.isoformat(),
+        "expires_at": format_timestamp(plan.expires_at),
     }
 
 
@@ -244,12 +244,12 @@ def _document(status: ControllerStatus) -> dict[str, object]:
         "holder": None if status.holder is None else asdict(status.holder),
         "controller": None
         if process is None
-        else {**asdict(process), "started_at": process.started_at.isoformat()},
+        else {**asdict(process), "started_at": format_timestamp(process.started_at)},
         "last_cycle": None
         if cycle is None
         else {
             **asdict(cycle),
-            "ended_at": cycle.ended_at.isoformat(),
+            "ended_at": format_timestamp(cycle.ended_at),
             "age": status.cycle_age,
         },
         "mode": asdict(status.mode),
@@ -263,7 +263,7 @@ def _document(status: ControllerStatus) -> dict[str, object]:
                 "run": record.run,
                 "id": record.step,
                 **action_document(record.action),
-                "since": record.intended_at.isoformat(),
+                "since": format_timestamp(record.intended_at),
             }
             for record in status.open_steps
         ],

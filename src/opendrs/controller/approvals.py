@@ -38,6 +38,7 @@ from opendrs.model import (
     Snapshot,
     Step,
     format_count,
+    format_timestamp,
 )
 from opendrs.policies import DecisionReason
 from opendrs.ports import (
@@ -286,7 +287,7 @@ class PlanApprovals:
             f"opendrs approve {self._platform} {plan.id}",
             plan=plan.id,
             run=plan.run,
-            expires_at=plan.expires_at.isoformat(),
+            expires_at=format_timestamp(plan.expires_at),
         )
 
     def _start_unattended(
