@@ -19,6 +19,38 @@ from support.network import free_port
 TIMEOUT = 20.0  # seconds on an idle machine
 
 
+class ServeCommand:
+    """A process of `opendrs serve` without a controller.
+
+    Args:
+        directory: Its working directory.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.port = free_port()
+        document = {
+            "platform": {"lab": {"kind": "file", "path": "cluster.json"}},
+            "store": {"path": "store.sqlite"},
+            "web": {"listen": f"127.0.0.1:{self.port}"},
+        }
+        (directory / "opendrs.toml").write_text(tomli_w.dumps(document))
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "opendrs", "serve", "opendrs.toml"],
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+
+def responds(port: int) -> bool:
+    """Return True if a server responds."""
+    try:
+        url = f"http://127.0.0.1:{port}/api/v1/health"
+        return httpx2.get(url, timeout=5).status_code == 200
+    except httpx2.TransportError:
+        return False
+
+
 class DemoProcess:
     """A process of `opendrs demo --serve`.
 
@@ -53,11 +85,7 @@ class DemoProcess:
 
     def is_serving(self) -> bool:
         """Return True if the server responds."""
-        try:
-            url = f"http://127.0.0.1:{self.port}/api/v1/health"
-            return httpx2.get(url, timeout=5).status_code == 200
-        except httpx2.TransportError:
-            return False
+        return responds(self.port)
 
     def await_serving(self) -> None:
         """Wait until the server responds."""
@@ -129,3 +157,15 @@ def test_server_ends_with_a_killed_controller(demo: DemoProcess) -> None:
     demo.process.kill()
 
     eventually(lambda: not demo.is_serving(), TIMEOUT, "the server ends")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stopped_server_ends_with_status_0(tmp_path: Path, number: int) -> None:
+    command = ServeCommand(tmp_path)
+    try:
+        eventually(lambda: responds(command.port), TIMEOUT, "the server responds")
+        command.process.send_signal(number)
+
+        assert command.process.wait(TIMEOUT) == 0
+    finally:
+        command.process.kill()
