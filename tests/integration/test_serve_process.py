@@ -101,7 +101,7 @@ def demo(tmp_path: Path) -> Iterator[DemoProcess]:
 
 
 def test_plan_of_the_demo_is_approved_and_executed(demo: DemoProcess) -> None:
-    demo.await_serving()
+    eventually(lambda: "#login=" in demo.log(), TIMEOUT, "the link is printed")
     eventually(lambda: " proposed: " in demo.log(), TIMEOUT, "a plan is proposed")
     link = next(word for word in demo.log().split() if "#login=" in word)
     address, _, code = link.partition("#login=")
@@ -138,6 +138,12 @@ def test_plan_of_the_demo_is_approved_and_executed(demo: DemoProcess) -> None:
     assert demo.process.wait(TIMEOUT) == 0
     assert "controller stopped" in demo.log()
     assert not demo.is_serving()
+
+
+def test_link_of_the_demo_can_be_used_when_it_is_printed(demo: DemoProcess) -> None:
+    eventually(lambda: "#login=" in demo.log(), TIMEOUT, "the link is printed")
+
+    assert demo.is_serving()
 
 
 def test_killed_server_is_started_again(demo: DemoProcess) -> None:
