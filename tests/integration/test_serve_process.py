@@ -14,31 +14,41 @@ import pytest
 import tomli_w
 
 from integration.libvirt_lab import eventually
+from opendrs.config import snapshot_document
+from support import command_cluster
+from support.builders import cluster
 from support.network import free_port
 
+CLUSTER = cluster({"a": 0.6, "b": 0.2}, {"one": ("a", 0.3), "two": ("a", 0.3)})
 TIMEOUT = 20.0  # seconds on an idle machine
 
 
-class ServeCommand:
-    """A process of `opendrs serve` without a controller.
+def configure(directory: Path) -> int:
+    """Write a configuration to *directory*; return the port of its dashboard."""
+    port = free_port()
+    state = directory / "cluster.json"
+    command_cluster.create(state, snapshot_document(CLUSTER), {})
+    program = command_cluster.command(state)
+    document = {
+        "platform": {
+            "lab": {"kind": "command", "snapshot_command": [*program, "snapshot"]}
+        },
+        "store": {"path": "store.sqlite"},
+        "web": {"listen": f"127.0.0.1:{port}"},
+    }
+    (directory / "opendrs.toml").write_text(tomli_w.dumps(document))
+    return port
 
-    Args:
-        directory: Its working directory.
-    """
 
-    def __init__(self, directory: Path) -> None:
-        self.port = free_port()
-        document = {
-            "platform": {"lab": {"kind": "file", "path": "cluster.json"}},
-            "store": {"path": "store.sqlite"},
-            "web": {"listen": f"127.0.0.1:{self.port}"},
-        }
-        (directory / "opendrs.toml").write_text(tomli_w.dumps(document))
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "opendrs", "serve", "opendrs.toml"],
+def start(directory: Path, *words: str) -> subprocess.Popen[bytes]:
+    """Start `opendrs WORDS`, which logs to `WORD.log`."""
+    with (directory / f"{words[0]}.log").open("wb") as log:
+        return subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-m", "opendrs", *words],
             cwd=directory,
             stdin=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
         )
 
 
@@ -167,11 +177,31 @@ def test_server_ends_with_a_killed_controller(demo: DemoProcess) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_stopped_server_ends_with_status_0(tmp_path: Path, number: int) -> None:
-    command = ServeCommand(tmp_path)
+    port = configure(tmp_path)
+    server = start(tmp_path, "serve", "opendrs.toml")
     try:
-        eventually(lambda: responds(command.port), TIMEOUT, "the server responds")
-        command.process.send_signal(number)
+        eventually(lambda: responds(port), TIMEOUT, "the server responds")
+        server.send_signal(number)
 
-        assert command.process.wait(TIMEOUT) == 0
+        assert server.wait(TIMEOUT) == 0
     finally:
-        command.process.kill()
+        server.kill()
+        server.wait()
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_server_and_controller_start_together(tmp_path: Path, number: int) -> None:
+    del number
+    port = configure(tmp_path)
+    words = ("serve", "opendrs.toml"), ("run", "opendrs.toml", "--no-serve")
+    processes = [start(tmp_path, *each) for each in words]
+    try:
+        log = tmp_path / "run.log"
+        eventually(lambda: responds(port), TIMEOUT, "the server responds")
+        eventually(lambda: "cycle" in log.read_text(), TIMEOUT, "a cycle is logged")
+
+        assert [each.poll() for each in processes] == [None, None]
+    finally:
+        for each in processes:
+            each.kill()
+            each.wait()

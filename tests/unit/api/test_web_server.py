@@ -116,7 +116,7 @@ def test_times_have_one_form(shared_api: OperatorApi, path: str) -> None:
 def test_times_of_a_new_token_and_session_have_one_form(
     shared_api: OperatorApi,
 ) -> None:
-    with shared_api.client(**{"Sec-Fetch-Site": "same-origin"}) as client:
+    with shared_api.client(Role.ADMIN, **{"Sec-Fetch-Site": "same-origin"}) as client:
         created = client.post("tokens", json={"name": "ada"}).json()
         session = client.put("session", json={"token": created["secret"]}).json()
 
