@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from opendrs.cli.breaker import api_breaker_text, breaker_text
+from opendrs.cli.breaker import breaker_text
 from opendrs.cli.console import console, print_indented, print_json, printable
 from opendrs.cli.formatting import describe_action, format_duration
 from opendrs.cli.options import JSON, config_option, format_option
@@ -202,9 +202,9 @@ def _print_mode(status: ControllerStatus) -> None:
     for exception in status.exceptions:
         print_indented(screen, exception)
     if status.breaker is not None:
-        screen.print(printable(breaker_text(status.platform, status.breaker)))
+        screen.print(printable(breaker_text(status.breaker, status.platform)))
     if status.api_breaker is not None:
-        screen.print(printable(api_breaker_text(status.api_breaker)))
+        screen.print(printable(breaker_text(status.api_breaker, None)))
     if status.drained:
         screen.print(f"drained nodes: {printable(', '.join(status.drained))}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from opendrs.controller.serialization import step_document
+from opendrs.controller.serialization import approval_document, step_document
 from opendrs.controller.views.state import plan_summary
 from opendrs.model import Limits, format_timestamp
 from opendrs.planning import estimate_starts
@@ -35,13 +35,7 @@ def plan_view(
         "run": plan.run,
         "detail": plan.detail,
         "changed_at": format_timestamp(plan.changed_at),
-        "approval": None
-        if approval is None
-        else {
-            "user": approval.user,
-            "at": format_timestamp(approval.at),
-            "steps": list(approval.steps),
-        },
+        "approval": approval_document(approval),
         "groups": [list(group) for group in plan.groups],
         "before": dict(decision.get("before", {})),
         "after": dict(decision.get("after", {})),
