@@ -112,7 +112,7 @@ class SqliteStore(DatabaseStore):
             if self._access is Access.OPERATE
             else self._open_to_control
         )
-        return _opened_in_turn(self._path, open_file)
+        return _opened_after_creation(self._path, open_file)
 
     def _open_to_control(self, path: Path) -> Engine:
         """Return an engine for writing *path*, with the lease."""
@@ -180,7 +180,7 @@ class SqliteStore(DatabaseStore):
             self._lease = None
 
 
-def _opened_in_turn(path: Path, open_file: Callable[[Path], Engine]) -> Engine:
+def _opened_after_creation(path: Path, open_file: Callable[[Path], Engine]) -> Engine:
     """Return the result of *open_file*; wait while another process creates *path*.
 
     That process has the lease for a moment, even if it is no controller.
