@@ -28,9 +28,8 @@ from opendrs.store.lease import (
 from opendrs.store.upgrade import is_blank, is_current, upgrade_schema
 
 LOCK_TIMEOUT = 30.0  # seconds: to record a cycle of a large cluster takes some
-_LEASE_TIME = (
-    0.5  # seconds in which a process that has created a file returns the lease
-)
+_ATTEMPTS = 10  # to acquire the lease of a file that exists
+_ATTEMPT_INTERVAL = 0.05  # seconds
 _IN_MEMORY = ":memory:"
 
 
@@ -188,17 +187,16 @@ def _opened_after_creation(path: Path, open_file: Callable[[Path], Engine]) -> E
     Raises:
         LeaseLostError: Another process keeps the lease.
     """
-    end = time.monotonic() + LOCK_TIMEOUT
+    end, attempts = time.monotonic() + LOCK_TIMEOUT, _ATTEMPTS
     while True:
         try:
             return open_file(path)
         except LeaseLostError:
-            now = time.monotonic()
-            if not _is_being_created(path):
-                end = min(end, now + _LEASE_TIME)
-            if now >= end:
+            # To wait for a writer may take long: attempts count, not time.
+            attempts -= not _is_being_created(path)
+            if attempts == 0 or time.monotonic() >= end:
                 raise
-        threading.Event().wait(_LEASE_TIME / 10)
+        threading.Event().wait(_ATTEMPT_INTERVAL)
 
 
 def _is_being_created(path: Path) -> bool:
