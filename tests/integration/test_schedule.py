@@ -223,8 +223,8 @@ def test_clock_set_back_and_status(
         for each in document["schedule"]
     }
     assert states == {
-        "day": (False, "2026-11-24T07:00:00+00:00", "observe"),
-        "night": (False, "2026-11-23T21:00:00+00:00", "observe"),
+        "day": (False, "2026-11-24T07:00:00Z", "observe"),
+        "night": (False, "2026-11-23T21:00:00Z", "observe"),
     }
 
 

@@ -14,9 +14,51 @@ import pytest
 import tomli_w
 
 from integration.libvirt_lab import eventually
+from opendrs.config import snapshot_document
+from support import command_cluster
+from support.builders import cluster
 from support.network import free_port
 
+CLUSTER = cluster({"a": 0.6, "b": 0.2}, {"one": ("a", 0.3), "two": ("a", 0.3)})
 TIMEOUT = 20.0  # seconds on an idle machine
+
+
+def configure(directory: Path) -> int:
+    """Write a configuration to *directory*; return the port of its dashboard."""
+    port = free_port()
+    state = directory / "cluster.json"
+    command_cluster.create(state, snapshot_document(CLUSTER), {})
+    program = command_cluster.command(state)
+    document = {
+        "platform": {
+            "lab": {"kind": "command", "snapshot_command": [*program, "snapshot"]}
+        },
+        "store": {"path": "store.sqlite"},
+        "web": {"listen": f"127.0.0.1:{port}"},
+    }
+    (directory / "opendrs.toml").write_text(tomli_w.dumps(document))
+    return port
+
+
+def start(directory: Path, *words: str) -> subprocess.Popen[bytes]:
+    """Start `opendrs WORDS`, which logs to `WORD.log`."""
+    with (directory / f"{words[0]}.log").open("wb") as log:
+        return subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-m", "opendrs", *words],
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+
+
+def responds(port: int) -> bool:
+    """Return True if a server responds."""
+    try:
+        url = f"http://127.0.0.1:{port}/api/v1/health"
+        return httpx2.get(url, timeout=5).status_code == 200
+    except httpx2.TransportError:
+        return False
 
 
 class DemoProcess:
@@ -53,11 +95,7 @@ class DemoProcess:
 
     def is_serving(self) -> bool:
         """Return True if the server responds."""
-        try:
-            url = f"http://127.0.0.1:{self.port}/api/v1/health"
-            return httpx2.get(url, timeout=5).status_code == 200
-        except httpx2.TransportError:
-            return False
+        return responds(self.port)
 
     def await_serving(self) -> None:
         """Wait until the server responds."""
@@ -73,7 +111,7 @@ def demo(tmp_path: Path) -> Iterator[DemoProcess]:
 
 
 def test_plan_of_the_demo_is_approved_and_executed(demo: DemoProcess) -> None:
-    demo.await_serving()
+    eventually(lambda: "#login=" in demo.log(), TIMEOUT, "the link is printed")
     eventually(lambda: " proposed: " in demo.log(), TIMEOUT, "a plan is proposed")
     link = next(word for word in demo.log().split() if "#login=" in word)
     address, _, code = link.partition("#login=")
@@ -112,6 +150,12 @@ def test_plan_of_the_demo_is_approved_and_executed(demo: DemoProcess) -> None:
     assert not demo.is_serving()
 
 
+def test_link_of_the_demo_can_be_used_when_it_is_printed(demo: DemoProcess) -> None:
+    eventually(lambda: "#login=" in demo.log(), TIMEOUT, "the link is printed")
+
+    assert demo.is_serving()
+
+
 def test_killed_server_is_started_again(demo: DemoProcess) -> None:
     demo.await_serving()
     (child,) = demo.children()
@@ -129,3 +173,35 @@ def test_server_ends_with_a_killed_controller(demo: DemoProcess) -> None:
     demo.process.kill()
 
     eventually(lambda: not demo.is_serving(), TIMEOUT, "the server ends")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stopped_server_ends_with_status_0(tmp_path: Path, number: int) -> None:
+    port = configure(tmp_path)
+    server = start(tmp_path, "serve", "opendrs.toml")
+    try:
+        eventually(lambda: responds(port), TIMEOUT, "the server responds")
+        server.send_signal(number)
+
+        assert server.wait(TIMEOUT) == 0
+    finally:
+        server.kill()
+        server.wait()
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_server_and_controller_start_together(tmp_path: Path, number: int) -> None:
+    del number
+    port = configure(tmp_path)
+    words = ("serve", "opendrs.toml"), ("run", "opendrs.toml", "--no-serve")
+    processes = [start(tmp_path, *each) for each in words]
+    try:
+        log = tmp_path / "run.log"
+        eventually(lambda: responds(port), TIMEOUT, "the server responds")
+        eventually(lambda: "cycle" in log.read_text(), TIMEOUT, "a cycle is logged")
+
+        assert [each.poll() for each in processes] == [None, None]
+    finally:
+        for each in processes:
+            each.kill()
+            each.wait()

@@ -14,7 +14,7 @@ from opendrs.controller.modes import MODE_KEY, ModeChange
 from opendrs.model import Snapshot, StepId
 from opendrs.policies import Balance, Policy
 from opendrs.ports import PlanApproval, PlanChange, PlanRecord, PlanState
-from opendrs.store import DatabasePlanStore, SqliteStore
+from opendrs.store import DatabasePlanStore, PostgresqlStore, SqliteStore
 from support.builders import NOON, cluster
 from support.simulated_cluster import SHORT_LIMITS, SimulatedCluster
 
@@ -38,7 +38,7 @@ class AdvisedController:
 
     def __init__(
         self,
-        store: SqliteStore,
+        store: SqliteStore | PostgresqlStore,
         origin: Snapshot = LOPSIDED,
         policy: Policy[Any] = BALANCE,
         *,

@@ -3,13 +3,15 @@
     python command_cluster.py STATE snapshot|start|find|status|abort
 
 The state has the snapshot and the tasks. A migration takes the seconds that the state
-names for its guest.
+names for its guest. With an overhead, the use of a node is that of its guests and the
+overhead, so that a migration changes the imbalance; it also reports its progress then.
 """
 
 from __future__ import annotations
 
 import fcntl
 import json
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -19,11 +21,31 @@ from typing import Any
 
 State = dict[str, Any]
 TEMPORARY_FAILURE = 75
+_SWING = 0.1  # of the use of CPU that follows the guests, up and down
+_PERIOD = 40.0  # seconds
 
 
-def create(path: Path, snapshot: State, durations: dict[str, float]) -> None:
-    """Write the state of a new cluster to *path*."""
-    state = {"snapshot": snapshot, "durations": durations, "tasks": {}, "failure": None}
+def create(
+    path: Path,
+    snapshot: State,
+    durations: dict[str, float],
+    overhead: dict[str, float] | None = None,
+) -> None:
+    """Write the state of a new cluster to *path*.
+
+    Args:
+        path: The file of the state.
+        snapshot: The first snapshot.
+        durations: Seconds of a migration by guest.
+        overhead: Use of a node without guests; None if the use of nodes is fixed.
+    """
+    state = {
+        "snapshot": snapshot,
+        "durations": durations,
+        "overhead": overhead,
+        "tasks": {},
+        "failure": None,
+    }
     path.write_text(json.dumps(state), encoding="utf-8")
 
 
@@ -47,9 +69,13 @@ def _write(file: Any, state: State) -> None:  # noqa: ANN401
     json.dump(state, file)
 
 
+def _now() -> float:
+    return time.time()  # noqa: TID251 - shared by processes
+
+
 def _advance(state: State) -> None:
     """Complete the migrations whose time has passed."""
-    now = time.time()  # noqa: TID251 - shared by processes
+    now = _now()
     guests = state["snapshot"]["guests"]
     for task in state["tasks"].values():
         guest = guests[task["guest"]]
@@ -60,6 +86,27 @@ def _advance(state: State) -> None:
         guest.pop("migrating_to", None)
 
 
+def _snapshot(state: State) -> State:
+    """Return the present snapshot."""
+    snapshot: State = state["snapshot"]
+    snapshot["taken_at"] = datetime.now(UTC).isoformat()  # noqa: TID251
+    overhead = state["overhead"]
+    if overhead is None:
+        return snapshot
+    swing = 1 + _SWING * math.sin(2 * math.pi * _now() / _PERIOD)
+    used = {name: dict(overhead) for name in snapshot["nodes"]}
+    guests = {}
+    for name, guest in snapshot["guests"].items():
+        usage = {**guest["usage"], "cpu": guest["usage"]["cpu"] * swing}
+        guests[name] = {**guest, "usage": usage}
+        for resource in overhead:
+            used[guest["node"]][resource] += usage[resource]
+    nodes = {
+        name: {**node, "usage": used[name]} for name, node in snapshot["nodes"].items()
+    }
+    return {**snapshot, "nodes": nodes, "guests": guests}
+
+
 def _start(state: State, action: State) -> State:
     guest = state["snapshot"]["guests"][action["guest"]]
     targets = state["snapshot"]["nodes"].keys() - {guest["node"]}
@@ -68,8 +115,8 @@ def _start(state: State, action: State) -> State:
         sys.exit(f"{action['guest']}: cannot migrate to {action['target']}")
     name = f"task-{len(state['tasks'])}"
     duration = state["durations"].get(action["guest"], 0.2)
-    ends_at = time.time() + duration  # noqa: TID251 - shared by processes
-    state["tasks"][name] = {**action, "state": "running", "ends_at": ends_at}
+    task = {"state": "running", "seconds": duration, "ends_at": _now() + duration}
+    state["tasks"][name] = {**action, **task}
     guest["migrating_to"] = action["target"]
     return {"task": name}
 
@@ -88,7 +135,21 @@ def _status(state: State, request: State) -> State:
     task = state["tasks"].get(request["task"])
     if task is None:
         return {"state": "lost", "detail": f"{request['task']} is unknown"}
-    return {"state": task["state"], "detail": task.get("detail", "")}
+    found = {"state": task["state"], "detail": task.get("detail", "")}
+    if task["state"] == "running" and state["overhead"] is not None:
+        found["progress"] = _progress(task, state["snapshot"]["guests"][task["guest"]])
+    return found
+
+
+def _progress(task: State, guest: State) -> State:
+    total = guest["usage"]["memory"]
+    left = max(0.0, min(1.0, (task["ends_at"] - _now()) / task["seconds"]))
+    return {
+        "total": total,
+        "remaining": int(total * left),
+        "dirty_rate": 2e7,
+        "bandwidth": total / task["seconds"],
+    }
 
 
 def _abort(state: State, request: State) -> None:
@@ -116,8 +177,7 @@ def main() -> None:
             sys.exit(state["failure"])
         _advance(state)
         if request == "snapshot":
-            state["snapshot"]["taken_at"] = datetime.now(UTC).isoformat()  # noqa: TID251
-            answer: State | None = state["snapshot"]
+            answer: State | None = _snapshot(state)
         else:
             answer = _ANSWERS[request](state, json.load(sys.stdin))
         _write(file, state)

@@ -16,7 +16,7 @@ import httpx2
 import tomli_w
 
 from opendrs.controller import SystemClock
-from support import loaded_cluster
+from support import command_cluster, loaded_cluster
 
 PLATFORM = "lab"
 TIMEOUT = 60.0  # seconds, on a busy machine
@@ -60,7 +60,7 @@ class DashboardLab:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = int(free.getsockname()[1])
         self.address = f"http://127.0.0.1:{self.port}"
-        program = [sys.executable, loaded_cluster.__file__, str(self.state)]
+        program = command_cluster.command(self.state)
         document = {
             "platform": {
                 PLATFORM: {

@@ -32,6 +32,7 @@ from opendrs.store import (
     DatabasePlanStore,
     History,
     OperatorStore,
+    PostgresqlStore,
     SqliteStore,
 )
 from support.advised_controller import AdvisedController
@@ -58,7 +59,7 @@ class OperatorApi:
     """A server with a controller, in a `with` statement.
 
     Args:
-        path: File of the store.
+        place: File of the store, or address of its PostgreSQL database.
         rate: Requests per second that are allowed.
         burst: Requests at once that are allowed.
         web: Settings of the server.
@@ -66,13 +67,13 @@ class OperatorApi:
 
     def __init__(
         self,
-        path: Path,
+        place: Path | str,
         *,
         rate: float = MANY,
         burst: float = MANY,
         web: WebSettings | None = None,
     ) -> None:
-        self.path = path
+        self._place = place
         self.clock = OffsetClock()
         self.settings = Settings(
             controller=ControllerSettings(mode=Mode.ADVISE),
@@ -82,7 +83,7 @@ class OperatorApi:
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        self.control = self._stack.enter_context(SqliteStore(self.path))
+        self.control = self._opened(self._stack, Access.CONTROL)
         self.controller = AdvisedController(self.control, mode=Mode.ADVISE)
         self.start()
         return self
@@ -96,11 +97,19 @@ class OperatorApi:
         self.stop()
         self._stack.close()
 
+    def _opened(
+        self, stack: ExitStack, access: Access
+    ) -> SqliteStore | PostgresqlStore:
+        if isinstance(self._place, Path):
+            return stack.enter_context(SqliteStore(self._place, access))
+        store = PostgresqlStore(self._place, PLATFORM, access=access)
+        return stack.enter_context(store)
+
     def start(self) -> None:
         """Start the server."""
         self._serving = ExitStack()
-        written = self._serving.enter_context(SqliteStore(self.path, Access.OPERATE))
-        read = self._serving.enter_context(SqliteStore(self.path, Access.READ))
+        written = self._opened(self._serving, Access.OPERATE)
+        read = self._opened(self._serving, Access.READ)
         self.stores = ApiStores(
             store=read,
             history=History(read),

@@ -17,6 +17,7 @@ from datetime import timedelta
 
 from opendrs.api.principal import Principal
 from opendrs.controller.operator_commands import Actor
+from opendrs.model import format_timestamp
 from opendrs.ports import AccessStore, AccessToken, ActionOrigin, Clock, Role, Session
 
 LOGIN_TIME = 600.0  # seconds in which a link to sign in can be used
@@ -92,7 +93,7 @@ def create_token(  # noqa: PLR0913 - what a token consists of
             "id": token_id,
             "name": name,
             "role": role.value,
-            "expires_at": record.expires_at.isoformat(),
+            "expires_at": format_timestamp(record.expires_at),
             **(details or {}),
         }
         action = actor.action(clock, command, arguments)
@@ -119,11 +120,11 @@ def token_document(token: AccessToken) -> dict[str, object]:
         "id": token.id,
         "name": token.name,
         "role": token.role.value,
-        "created_at": token.created_at.isoformat(),
+        "created_at": format_timestamp(token.created_at),
         "created_by": token.created_by,
-        "expires_at": token.expires_at.isoformat(),
-        "last_used_at": None if used is None else used.isoformat(),
-        "revoked_at": None if revoked is None else revoked.isoformat(),
+        "expires_at": format_timestamp(token.expires_at),
+        "last_used_at": None if used is None else format_timestamp(used),
+        "revoked_at": None if revoked is None else format_timestamp(revoked),
         "single_use": token.single_use,
     }
 

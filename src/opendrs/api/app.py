@@ -50,12 +50,11 @@ from opendrs.api.problems import (
     RETRY_AFTER,
     ProblemError,
     busy_response,
-    document_response,
     problem_response,
 )
 from opendrs.api.request_parser import InvalidBodyError, parse_request
 from opendrs.api.schema.access import HealthDocument
-from opendrs.api.schema.common import ApiProblem, FieldError, ProblemDocument
+from opendrs.api.schema.common import ApiProblem, FieldError
 from opendrs.api.service import RequestService, ServiceResponse
 from opendrs.api.tokens import TokenTable
 from opendrs.config import api_schema
@@ -234,8 +233,8 @@ def _name_problem(
 
 
 def _json_response(response: ServiceResponse) -> Response:
-    if isinstance(response.body, ProblemDocument):
-        return document_response(response.body)
+    if isinstance(response.body, ProblemError):
+        return problem_response(response.body)
     return JSONResponse(response.body.model_dump(mode="json"), response.status)
 
 

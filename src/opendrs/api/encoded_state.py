@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from opendrs.controller.views.state import StateInputs, plan_summary
+from opendrs.model import format_timestamp
 from opendrs.ports import EventRecord
 
 _COMPRESSION = 5  # of gzip: a third of the time of the default, and 3 % larger
@@ -80,7 +81,7 @@ def event_document(event: EventRecord) -> dict[str, Any]:
     """Return *event* as plain values."""
     return {
         "sequence": event.sequence,
-        "at": event.at.isoformat(),
+        "at": format_timestamp(event.at),
         "level": event.level,
         "code": event.code,
         "message": event.message,
@@ -103,7 +104,7 @@ def encode_state(
         now: Time of the state.
     """
     etag = hashlib.sha256(_encode(content(document))).hexdigest()[:32]
-    header = {"sequence": sequence, "etag": etag, "generated_at": now.isoformat()}
+    header = {"sequence": sequence, "etag": etag, "generated_at": format_timestamp(now)}
     return EncodedState(etag, document, _encode({**header, **document}), progress)
 
 

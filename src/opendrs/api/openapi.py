@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
-from opendrs.api.problems import MEDIA_TYPE, problem_document
+from opendrs.api.problems import MEDIA_TYPE, ProblemError
 from opendrs.api.request_parser import MAX_NUMBER_LENGTH
 from opendrs.api.responses import described
 from opendrs.api.schema.common import ApiProblem, ProblemDocument
@@ -92,13 +92,13 @@ def _response(description: str, model: type, example: object) -> dict[str, Any]:
 
 
 def _stale_response() -> dict[str, Any]:
-    problem = problem_document(
+    problem = ProblemError(
         ApiProblem.REQUEST_STALE,
         "sequence: expected above 17, the last accepted of h1, got 17",
         last_sequence=17,
     )
     (response,) = described(412).values()
-    example = problem.model_dump(mode="json", exclude_none=True)
+    example = problem.document.model_dump(mode="json", exclude_none=True)
     response["content"][MEDIA_TYPE]["example"] = example
     return response
 

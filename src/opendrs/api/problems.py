@@ -85,6 +85,7 @@ class ProblemError(Exception):
         code: Code of the problem.
         detail: What is wrong, for the operator.
         errors: The places that are wrong.
+        last_sequence: See `ProblemDocument`.
         headers: Further headers of the response.
     """
 
@@ -94,60 +95,47 @@ class ProblemError(Exception):
         detail: str,
         *,
         errors: Sequence[FieldError] = (),
+        last_sequence: int | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(detail)
         self.code = code
         self.detail = detail
         self.errors = tuple(errors)
+        self.last_sequence = last_sequence
         self.headers = dict(headers or {})
 
-
-def problem_document(
-    code: ApiProblem,
-    detail: str,
-    *,
-    errors: Sequence[FieldError] = (),
-    last_sequence: int | None = None,
-) -> ProblemDocument:
-    """Return the body of a problem response.
-
-    Args:
-        code: Code of the problem.
-        detail: What is wrong, for the operator.
-        errors: The places that are wrong.
-        last_sequence: See `ProblemDocument`.
-    """
-    return ProblemDocument(
-        type=f"/problems/{code}",
-        title=TITLES[code],
-        status=int(STATUS[code]),
-        code=code,
-        detail=detail,
-        errors=list(errors),
-        last_sequence=last_sequence,
-    )
+    @property
+    def document(self) -> ProblemDocument:
+        """Return the body of the response."""
+        return ProblemDocument(
+            type=f"/problems/{self.code}",
+            title=TITLES[self.code],
+            status=int(STATUS[self.code]),
+            code=self.code,
+            detail=self.detail,
+            errors=list(self.errors),
+            last_sequence=self.last_sequence,
+        )
 
 
-def document_response(
-    problem: ProblemDocument, headers: Mapping[str, str] | None = None
-) -> Response:
-    """Return the response with *problem* and further *headers*."""
-    further = dict(headers or {})
-    if problem.status == HTTPStatus.UNAUTHORIZED:
-        further.setdefault("WWW-Authenticate", 'Bearer realm="opendrs"')
-    return Response(
-        problem.model_dump_json(exclude_none=True),
-        problem.status,
-        media_type=MEDIA_TYPE,
-        headers=further,
-    )
+def unknown_cursor(cursor: str) -> ProblemError:
+    """Return the problem of a *cursor* that is not `next` of a page of the list."""
+    detail = f"cursor: expected next of another page of the list, got {cursor}"
+    return ProblemError(ApiProblem.OUT_OF_RANGE, detail)
 
 
 def problem_response(error: ProblemError) -> Response:
     """Return the response for *error*."""
-    document = problem_document(error.code, error.detail, errors=error.errors)
-    return document_response(document, error.headers)
+    headers = dict(error.headers)
+    if STATUS[error.code] is HTTPStatus.UNAUTHORIZED:
+        headers.setdefault("WWW-Authenticate", 'Bearer realm="opendrs"')
+    return Response(
+        error.document.model_dump_json(exclude_none=True),
+        STATUS[error.code],
+        media_type=MEDIA_TYPE,
+        headers=headers,
+    )
 
 
 def closing_response(
@@ -161,7 +149,7 @@ def closing_response(
         headers: Further headers of the response.
     """
     closing = {"Connection": "close", **(headers or {})}
-    return document_response(problem_document(code, detail), closing)
+    return problem_response(ProblemError(code, detail, headers=closing))
 
 
 def busy_response(

@@ -18,7 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from opendrs.api.app import create_app
 from opendrs.api.connection_limits import HandshakeTimeoutLoop, LimitedSocket
-from opendrs.api.problems import MEDIA_TYPE, problem_document
+from opendrs.api.problems import MEDIA_TYPE, ProblemError
 from opendrs.api.schema.common import ApiProblem
 from opendrs.api.service import RequestService
 from opendrs.api.tls import tls_context
@@ -62,7 +62,7 @@ class _LimitedConnection(H11Protocol):
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            problem = problem_document(ApiProblem.REQUEST_MALFORMED, msg)
+            problem = ProblemError(ApiProblem.REQUEST_MALFORMED, msg).document
             body = problem.model_dump_json(exclude_none=True).encode()
             headers = [
                 (b"content-type", MEDIA_TYPE.encode()),

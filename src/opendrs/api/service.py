@@ -13,8 +13,8 @@ from hashlib import sha256
 from http import HTTPStatus
 from uuid import UUID
 
-from opendrs.api.problems import STATUS, problem_document
-from opendrs.api.schema.common import ApiProblem, ProblemDocument
+from opendrs.api.problems import STATUS, ProblemError
+from opendrs.api.schema.common import ApiProblem
 from opendrs.config.api_schema import (
     ActionBody,
     GuestSamples,
@@ -75,7 +75,7 @@ def _step_outcome(
 
 MAX_KEPT_REQUESTS = 100  # of each node, so that no node fills the disk
 
-ResponseBody = RequestStatus | GuestSamples | ProblemDocument
+ResponseBody = RequestStatus | GuestSamples | ProblemError
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class ServiceResponse:
 
     Attributes:
         status: HTTP status.
-        body: Response body.
+        body: Response body, or the problem.
     """
 
     status: HTTPStatus
@@ -247,8 +247,8 @@ class RequestService:
 def _problem(
     code: ApiProblem, detail: str, last_sequence: int | None = None
 ) -> ServiceResponse:
-    body = problem_document(code, detail, last_sequence=last_sequence)
-    return ServiceResponse(STATUS[code], body)
+    problem = ProblemError(code, detail, last_sequence=last_sequence)
+    return ServiceResponse(STATUS[code], problem)
 
 
 def _wrong_token_problem(node: NodeId, expected: NodeId) -> ServiceResponse:

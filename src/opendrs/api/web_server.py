@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import resource
+import signal
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
@@ -100,6 +102,12 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, states: StateFeed) -> None:
         super().__init__(config)
         self._states = states
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End the server; uvicorn would raise the signal again afterward."""
+        del frame
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the streams, then the connections."""

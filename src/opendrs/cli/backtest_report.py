@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 
 from opendrs.cli.console import TextTable, add_row, console, create_table, printable
 from opendrs.cli.formatting import UNKNOWN, format_duration
-from opendrs.config.snapshot_schema import format_timestamp
-from opendrs.model import format_count
+from opendrs.model import format_count, format_timestamp
 from opendrs.policies import DecisionReason
 from opendrs.policies.base import reason_text
 from opendrs.simulation.backtest import BacktestRow, LoadRecord, RowKind

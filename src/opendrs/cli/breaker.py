@@ -73,46 +73,31 @@ def command(
     if output_format == JSON:
         print_json({"open": entry is not None, **(entry or {}), "api": api_entry})
     else:
-        console().print(printable(breaker_text(platform, entry)))
-        console().print(printable(api_breaker_text(api_entry)))
+        console().print(printable(breaker_text(entry, platform)))
+        console().print(printable(breaker_text(api_entry, None)))
     return 0 if entry is None and api_entry is None else OPEN
 
 
-def breaker_text(platform: str, entry: Mapping[str, object] | None) -> str:
-    """Return the state of the circuit breaker, and the command that closes it.
+def breaker_text(entry: Mapping[str, object] | None, platform: str | None) -> str:
+    """Return the state of a circuit breaker, and what closes it.
 
     Args:
-        platform: Name of the platform.
         entry: Entry of the circuit breaker in the store; None while it is closed.
+        platform: Name of the platform; None for the breaker of its API, which closes
+            by itself.
 
     Raises:
         StoreError: The entry cannot be read.
     """
+    name = "API circuit breaker" if platform is None else "circuit breaker"
     if entry is None:
-        return "circuit breaker: closed"
-    with decoding("the circuit breaker", entry):
+        return f"{name}: closed"
+    closing = (
+        "it closes by itself when the platform answers"
+        if platform is None
+        else f"to close it: opendrs breaker {platform} --reset"
+    )
+    with decoding(f"the {name}", entry):
         opened_at = time_from_text(str(entry["opened_at"]))
-        return (
-            f"circuit breaker: open since {opened_at:%Y-%m-%d %H:%M:%S} UTC: "
-            f"{entry['detail']}; to close it: opendrs breaker "
-            f"{platform} --reset"
-        )
-
-
-def api_breaker_text(entry: Mapping[str, object] | None) -> str:
-    """Return the state of the circuit breaker for the API of the platform.
-
-    Args:
-        entry: Its entry in the store; None while it is closed.
-
-    Raises:
-        StoreError: The entry cannot be read.
-    """
-    if entry is None:
-        return "API circuit breaker: closed"
-    with decoding("the API circuit breaker", entry):
-        opened_at = time_from_text(str(entry["opened_at"]))
-        return (
-            f"API circuit breaker: open since {opened_at:%Y-%m-%d %H:%M:%S} UTC: "
-            f"{entry['detail']}; it closes by itself when the platform answers"
-        )
+        since = f"{opened_at:%Y-%m-%d %H:%M:%S} UTC"
+        return f"{name}: open since {since}: {entry['detail']}; {closing}"

@@ -60,8 +60,3 @@ def describe_cycles(settings: Settings) -> str:
         for each in settings.schedule
     )
     return f"schedule {', '.join(entries)}"
-
-
-def policy_names(settings: Settings) -> str:
-    """Return the names of the policies of the controller, as they are displayed."""
-    return ", ".join(settings.controller_policies)

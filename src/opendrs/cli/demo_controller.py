@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import socket
 import tempfile
-from contextlib import ExitStack
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 import click
@@ -16,6 +20,7 @@ from opendrs.cli.platform_store import cli_actor, open_to_operate
 from opendrs.cli.sources import ClusterSource, load_settings
 from opendrs.cli.web_context import sign_in_link
 from opendrs.cli.wiring import ControllerFactory, cancel_on_signals
+from opendrs.config.api_schema import HEALTH_PATH
 from opendrs.config.controller_settings import Mode
 from opendrs.config.monitoring_settings import split_listen_address
 from opendrs.config.settings import Settings
@@ -28,6 +33,8 @@ INTERVAL = 30.0  # seconds between two cycles
 LOAD_VARIATION = 0.35  # of the CPU usage of a guest, over hours
 BANDWIDTH = 500e6  # bytes per second on the link of a node
 PLATFORM = "simulated"
+PROBE_INTERVAL = 0.1  # seconds between two requests to the starting server
+PROBE_TIMEOUT = 2.0  # seconds
 
 
 def run_demo_controller(*, seed: int, mode: Mode, address: str) -> int:
@@ -63,7 +70,7 @@ def run_demo_controller(*, seed: int, mode: Mode, address: str) -> int:
         if not parts.acquire_store():
             return 0
         stack.callback(observers.loop_polled)  # records the last events
-        _print_introduction(settings, config)
+        stack.enter_context(_introduction(settings, config))
         controller = parts.create(
             config=config,
             serving=False,
@@ -116,6 +123,39 @@ def _simulated_source(seed: int) -> ClusterSource:
         load_variation=LOAD_VARIATION,
     )
     return ClusterSource(platform=platform, clock=clock, is_persistent=True)
+
+
+@contextmanager
+def _introduction(settings: Settings, config: Path) -> Iterator[None]:
+    """Print the introduction in a `with` statement, once the dashboard responds."""
+    stopped = threading.Event()
+
+    def introduce() -> None:
+        while not stopped.wait(PROBE_INTERVAL):
+            if _responds(settings.web.listen):
+                _print_introduction(settings, config)
+                return
+
+    thread = threading.Thread(target=introduce, name="introduction", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
+
+
+def _responds(address: str) -> bool:
+    """Return True if the server at *address* responds."""
+    host, port = split_listen_address(address)
+    connection = HTTPConnection(host, port, timeout=PROBE_TIMEOUT)
+    try:
+        connection.request("GET", HEALTH_PATH)
+        return connection.getresponse().status == HTTPStatus.OK
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
 def _print_introduction(settings: Settings, config: Path) -> None:

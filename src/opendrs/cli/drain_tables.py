@@ -25,6 +25,7 @@ from opendrs.model import (
     Snapshot,
     format_count,
     format_list,
+    format_timestamp,
 )
 from opendrs.policies import Decision
 
@@ -204,7 +205,9 @@ def drained_documents(
         {
             "node": name,
             "by": "operator" if name in requests else "platform",
-            "since": requests[name].since.isoformat() if name in requests else None,
+            "since": format_timestamp(requests[name].since)
+            if name in requests
+            else None,
             "user": requests[name].user if name in requests else None,
             "because": requests[name].because if name in requests else None,
             "guests": sorted(

@@ -23,7 +23,7 @@ from opendrs.cli.sources import load_settings
 from opendrs.controller import Explanation, explain, explain_decision
 from opendrs.errors import ConfigurationError, DiagnosticCode, StoreError
 from opendrs.escapes import repr_value
-from opendrs.model import time_as_text
+from opendrs.model import format_timestamp
 from opendrs.ports import CycleSummary
 from opendrs.store import DatabasePlanStore, History
 
@@ -72,7 +72,7 @@ def command(
             )
         found = _explanation(history, cycle, subject)
     if output_format == JSON:
-        head = {"run": cycle.run, "decided_at": time_as_text(cycle.decided_at)}
+        head = {"run": cycle.run, "decided_at": format_timestamp(cycle.decided_at)}
         print_json({**head, **asdict(found)})
         return
     screen = console()

@@ -40,7 +40,7 @@ from opendrs.controller.modes import (
 from opendrs.controller.operator_commands import MAX_PAUSE, pause_end
 from opendrs.controller.protection import BREAKER_KEY
 from opendrs.errors import ConfigurationError, DiagnosticCode
-from opendrs.model import TIME
+from opendrs.model import TIME, format_timestamp
 
 _MODES = [mode.value for mode in Mode]
 platform_argument = click.argument("platform", metavar="PLATFORM")
@@ -163,7 +163,7 @@ def _end(now: datetime, duration: float | None, until: datetime | None) -> datet
         )
     end = pause_end(now, duration, until)
     if end is None:
-        given = "" if until is None else until.isoformat()
+        given = "" if until is None else format_timestamp(until)
         raise ConfigurationError(
             f"--until: expected a time in the next {MAX_PAUSE // 86_400} days, got "
             f"{given}",
@@ -219,7 +219,7 @@ def _document(
         "pause": None
         if paused is None
         else {
-            "until": paused.until.isoformat(),
+            "until": format_timestamp(paused.until),
             "because": paused.because,
             "user": paused.user,
         },

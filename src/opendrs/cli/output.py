@@ -31,7 +31,14 @@ from opendrs.cli.schedule_tables import print_schedule
 from opendrs.controller import CancellationToken, ExecutionObserver, NullObserver
 from opendrs.controller.serialization import action_document
 from opendrs.guard import Rejection
-from opendrs.model import Snapshot, Step, StepId, format_count, format_list
+from opendrs.model import (
+    Snapshot,
+    Step,
+    StepId,
+    format_count,
+    format_list,
+    format_timestamp,
+)
 from opendrs.planning import estimate_schedule
 from opendrs.ports import Outcome, StepRecord, TaskStatus
 from opendrs.ports import Progress as TaskProgress
@@ -355,9 +362,9 @@ def record_document(record: StepRecord) -> dict[str, object]:
         "run": record.run,
         "step": record.step,
         **action_document(record.action),
-        "intended_at": record.intended_at.isoformat(),
+        "intended_at": format_timestamp(record.intended_at),
         "task": record.task,
-        "ended_at": record.ended_at.isoformat() if record.ended_at else None,
+        "ended_at": format_timestamp(record.ended_at) if record.ended_at else None,
         "outcome": record.outcome.value if record.outcome else None,
         "detail": record.detail,
     }

@@ -15,8 +15,8 @@ from opendrs.cli.options import JSON, config_option, format_option
 from opendrs.cli.platform_store import open_to_read
 from opendrs.cli.sources import load_settings
 from opendrs.controller.operator_commands import find_plan
-from opendrs.controller.serialization import step_document
-from opendrs.model import PowerOff, PowerOn, StepId, format_count
+from opendrs.controller.serialization import approval_document, step_document
+from opendrs.model import PowerOff, PowerOn, StepId, format_count, format_timestamp
 from opendrs.policies import DecisionReason, reason_text
 from opendrs.ports import PlanRecord, PlanState, StepRecord
 from opendrs.store import DatabasePlanStore
@@ -86,26 +86,19 @@ def plan_document(
 ) -> dict[str, object]:
     """Return *plan* as plain values, with the outcomes in *records*."""
     outcomes = {record.step: record for record in records}
-    approval = plan.approval
     return {
         "id": plan.id,
         "state": plan.state,
         "detail": plan.detail,
         "run": plan.run,
-        "created_at": plan.created_at.isoformat(),
-        "expires_at": plan.expires_at.isoformat(),
-        "changed_at": plan.changed_at.isoformat(),
+        "created_at": format_timestamp(plan.created_at),
+        "expires_at": format_timestamp(plan.expires_at),
+        "changed_at": format_timestamp(plan.changed_at),
         "policy": plan.policy,
         "reason": plan.reason,
         "reason_detail": plan.reason_detail,
         "digest": plan.digest,
-        "approval": None
-        if approval is None
-        else {
-            "user": approval.user,
-            "at": approval.at.isoformat(),
-            "steps": list(approval.steps),
-        },
+        "approval": approval_document(plan.approval),
         "steps": [
             {
                 **step_document(step),

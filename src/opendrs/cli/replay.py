@@ -14,7 +14,7 @@ from opendrs.cli.sources import load_settings
 from opendrs.controller import ReplayedDecision, replay
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.escapes import repr_value
-from opendrs.model import format_count
+from opendrs.model import format_count, format_timestamp
 
 DIFFERENT = 1
 
@@ -120,7 +120,7 @@ def _difference(each: ReplayedDecision) -> str:
 def _document(each: ReplayedDecision) -> dict[str, object]:
     return {
         "run": each.run,
-        "decided_at": each.decided_at.isoformat(),
+        "decided_at": format_timestamp(each.decided_at),
         "policy": each.policy,
         "same": each.is_same,
         "recorded": each.recorded,

@@ -16,6 +16,7 @@ from opendrs.controller.scheduling import (
     format_time,
     next_due,
 )
+from opendrs.model import format_timestamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +84,8 @@ class EntryStatus:
             "state": describe_entry(entry, self.now),
             "started_at": None
             if self.started_at is None
-            else self.started_at.isoformat(),
-            "next_due": None if due is None else due.isoformat(),
+            else format_timestamp(self.started_at),
+            "next_due": None if due is None else format_timestamp(due),
             "mode": self.mode.mode,
         }
 

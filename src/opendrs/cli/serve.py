@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 import click
 
@@ -52,7 +55,8 @@ def command(
       opendrs serve /etc/opendrs/opendrs.toml
       opendrs access create lab --name ada --role operator
 
-    Exit status: 0 = stopped; 2 = invalid input, 3 = the database cannot be used.
+    Exit status: 0 = stopped (Ctrl-C, SIGTERM), 2 = invalid input, 3 = the database
+    cannot be used.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     # The imports are slow.
     from opendrs.api.web_server import WebServer  # noqa: PLC0415
@@ -62,7 +66,7 @@ def command(
     name = platform or only_platform(settings, config)
     settings.connection(name)
     clock = SystemClock()
-    with log_to_stderr(output_format, level), ExitStack() as stack:
+    with _stop_on_signals(), log_to_stderr(output_format, level), ExitStack() as stack:
         stores = stack.enter_context(open_api_stores(name, settings))
         context = create_context(name, settings, config, clock, stores)
         server = WebServer(settings.web, lambda: context)
@@ -79,6 +83,26 @@ def command(
             _stop_with_parent(server.stop)
         server.run()
     return 0
+
+
+@contextmanager
+def _stop_on_signals() -> Iterator[None]:
+    """End the command with status 0 on Ctrl-C and SIGTERM in a `with` statement.
+
+    The server has handlers of its own while it runs.
+    """
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        del number, frame
+        sys.exit(0)
+
+    numbers = signal.SIGINT, signal.SIGTERM
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _stop_with_parent(stop: Callable[[], None]) -> None:

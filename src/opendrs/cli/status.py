@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from opendrs.cli.breaker import api_breaker_text, breaker_text
+from opendrs.cli.breaker import breaker_text
 from opendrs.cli.console import console, print_indented, print_json, printable
 from opendrs.cli.formatting import describe_action, format_duration
 from opendrs.cli.options import JSON, config_option, format_option
@@ -38,7 +38,7 @@ from opendrs.controller.status import (
     recorded_cycle,
     recorded_process,
 )
-from opendrs.model import NodeId, format_count
+from opendrs.model import NodeId, format_count, format_timestamp
 from opendrs.ports import (
     OPEN_PLAN_STATES,
     LeaseHolder,
@@ -203,9 +203,9 @@ def _print_mode(status: ControllerStatus) -> None:
     for exception in status.exceptions:
         print_indented(screen, exception)
     if status.breaker is not None:
-        screen.print(printable(breaker_text(status.platform, status.breaker)))
+        screen.print(printable(breaker_text(status.breaker, status.platform)))
     if status.api_breaker is not None:
-        screen.print(printable(api_breaker_text(status.api_breaker)))
+        screen.print(printable(breaker_text(status.api_breaker, None)))
     if status.drained:
         screen.print(f"drained nodes: {printable(', '.join(status.drained))}")
 
@@ -223,7 +223,7 @@ def _plan_document(plan: PlanRecord) -> dict[str, object]:
         "state": plan.state,
         "policy": plan.policy,
         "steps": len(plan.steps),
-        "expires_at": plan.expires_at.isoformat(),
+        "expires_at": format_timestamp(plan.expires_at),
     }
 
 
@@ -245,12 +245,12 @@ def _document(status: ControllerStatus) -> dict[str, object]:
         "holder": None if status.holder is None else asdict(status.holder),
         "controller": None
         if process is None
-        else {**asdict(process), "started_at": process.started_at.isoformat()},
+        else {**asdict(process), "started_at": format_timestamp(process.started_at)},
         "last_cycle": None
         if cycle is None
         else {
             **asdict(cycle),
-            "ended_at": cycle.ended_at.isoformat(),
+            "ended_at": format_timestamp(cycle.ended_at),
             "age": status.cycle_age,
         },
         "mode": asdict(status.mode),
@@ -264,7 +264,7 @@ def _document(status: ControllerStatus) -> dict[str, object]:
                 "run": record.run,
                 "id": record.step,
                 **action_document(record.action),
-                "since": record.intended_at.isoformat(),
+                "since": format_timestamp(record.intended_at),
             }
             for record in status.open_steps
         ],

@@ -16,7 +16,6 @@ from opendrs.cli.controller_policies import (
     configured_policy,
     configured_schedule,
     describe_cycles,
-    policy_names,
 )
 from opendrs.cli.platform_store import open_store
 from opendrs.cli.platforms import connect_platform
@@ -171,7 +170,7 @@ class ControllerFactory:
             reconfigure=reconfigure,
             schedule=schedule,
         )
-        self._observers.configured(policy_names(self._settings), loop_settings.interval)
+        self._observers.configured(self._settings.policy_names, loop_settings.interval)
         return Controller(
             loop_settings,
             self._execution_context(decision_source),
@@ -254,7 +253,7 @@ class ControllerFactory:
             interval=settings.controller.interval,
             platform=source.platform,
             protection=settings.protection,
-            policies=policy_names(settings),
+            policies=settings.policy_names,
             decision_source=decision_source,
             approval=self._approvals,
             schedule=schedule,
@@ -299,7 +298,7 @@ class ControllerFactory:
             f"{change}",
             platform=name,
             interval=settings.interval,
-            policy=policy_names(self._settings),
+            policy=self._settings.policy_names,
             schedule=[entry.name for entry in self._settings.schedule],
             mode=mode.mode,
         )

@@ -311,6 +311,11 @@ class Settings:
         scheduled = dict.fromkeys(entry.policy for entry in self.schedule)
         return tuple(scheduled) or (self.policy,)
 
+    @property
+    def policy_names(self) -> str:
+        """Return the policies of the controller as they are displayed."""
+        return ", ".join(self.controller_policies)
+
     def load_policy(
         self, name: str | None = None, changes: Mapping[str, object] | None = None
     ) -> Policy[Any]:

@@ -19,8 +19,9 @@ from typing import BinaryIO, Self
 
 from opendrs.config.parsing import MAX_FILE_SIZE, display_path, parse_json
 from opendrs.config.regular_files import open_regular
-from opendrs.config.snapshot_schema import FORMAT, format_timestamp
+from opendrs.config.snapshot_schema import FORMAT
 from opendrs.errors import InvalidFileError
+from opendrs.model import format_timestamp
 
 SUFFIXES = (".jsonl", ".ndjson")
 _BLOCK_SIZE = 1 << 20  # bytes per read, from the end

@@ -47,11 +47,6 @@ def _parse_timestamp(value: object) -> datetime:
     )
 
 
-def format_timestamp(time: datetime) -> str:
-    """Return *time* in UTC as files and messages show it: 2026-11-21T12:00:00Z."""
-    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
 def require_unique(names: list[str]) -> list[str]:
     """Return *names*; reject a name that occurs twice."""
     if len(set(names)) < len(names):

@@ -16,7 +16,7 @@ from pathlib import Path
 import tomli_w
 
 from opendrs.config.parsing import display_path
-from opendrs.config.snapshot_schema import FORMAT, format_timestamp
+from opendrs.config.snapshot_schema import FORMAT
 from opendrs.errors import InvalidFileError
 from opendrs.escapes import escape_text, escape_toml
 from opendrs.model import (
@@ -37,6 +37,7 @@ from opendrs.model import (
     Storage,
     TagExclusion,
     Usage,
+    format_timestamp,
 )
 
 Document = dict[str, object]

@@ -39,6 +39,7 @@ from opendrs.model import (
     Snapshot,
     Step,
     format_count,
+    format_timestamp,
 )
 from opendrs.policies import DecisionReason
 from opendrs.ports import (
@@ -289,7 +290,7 @@ class PlanApprovals:
             f"opendrs approve {self._target} {plan.id}",
             plan=plan.id,
             run=plan.run,
-            expires_at=plan.expires_at.isoformat(),
+            expires_at=format_timestamp(plan.expires_at),
         )
 
     def _start_unattended(

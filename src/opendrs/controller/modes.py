@@ -129,7 +129,7 @@ def overall_mode(settings: Settings, entries: Entries, now: datetime) -> Effecti
     Raises:
         StoreError: An entry cannot be read.
     """
-    policies = ", ".join(settings.controller_policies)
+    policies = settings.policy_names
     return effective_mode(settings.controller, entries, now, policy=policies)
 
 

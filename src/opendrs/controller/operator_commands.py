@@ -23,7 +23,14 @@ from opendrs.controller.modes import (
 from opendrs.controller.protection import BREAKER_KEY, RESET_KEY
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.escapes import repr_value
-from opendrs.model import NodeId, PowerOff, PowerOn, StepId, time_as_text
+from opendrs.model import (
+    NodeId,
+    PowerOff,
+    PowerOn,
+    StepId,
+    format_timestamp,
+    time_as_text,
+)
 from opendrs.policies import Drain
 from opendrs.ports import (
     ActionOrigin,
@@ -106,7 +113,7 @@ def pause(
     Raises:
         StoreError: The store cannot be written.
     """
-    values = {"until": until.isoformat(), "because": because}
+    values = {"until": format_timestamp(until), "because": because}
     action = actor.action(clock, "pause", values)
     paused = Pause(until=until, because=because, user=action.user, at=action.at)
     record.change(action, {PAUSE_KEY: paused.entry()})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opendrs.controller.observers import NullControllerObserver
-from opendrs.model import Step, StepId
+from opendrs.model import Step, StepId, format_timestamp
 from opendrs.ports import Clock, StepRecord, Store, TaskStatus
 
 PROGRESS_KEY = "controller/progress"
@@ -41,7 +41,7 @@ class ProgressRecorder(NullControllerObserver):
             "remaining": found.remaining,
             "dirty_rate": found.dirty_rate,
             "bandwidth": found.bandwidth,
-            "at": self._clock.now().isoformat(),
+            "at": format_timestamp(self._clock.now()),
         }
         self._is_changed = True
 

@@ -18,11 +18,12 @@ from opendrs.model import (
     PowerOn,
     Snapshot,
     Step,
+    format_timestamp,
 )
 from opendrs.optimizer import Portion
 from opendrs.planning import estimate_duration, link_bandwidth
 from opendrs.policies import Decision, Policy
-from opendrs.ports import CycleRecord
+from opendrs.ports import CycleRecord, PlanApproval
 from opendrs.rules import Violation, violation_change
 
 
@@ -37,6 +38,17 @@ def action_document(action: Action) -> dict[str, object]:
         "guest": guest,
         "source": source,
         "target": target,
+    }
+
+
+def approval_document(approval: PlanApproval | None) -> dict[str, object] | None:
+    """Return *approval* of a plan as plain values; None without one."""
+    if approval is None:
+        return None
+    return {
+        "user": approval.user,
+        "at": format_timestamp(approval.at),
+        "steps": list(approval.steps),
     }
 
 

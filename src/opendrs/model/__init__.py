@@ -76,6 +76,7 @@ from opendrs.model.serialization import DamagedRecordError as DamagedRecordError
 from opendrs.model.serialization import action_as_text as action_as_text
 from opendrs.model.serialization import action_from_text as action_from_text
 from opendrs.model.serialization import decoding as decoding
+from opendrs.model.serialization import format_timestamp as format_timestamp
 from opendrs.model.serialization import list_as_text as list_as_text
 from opendrs.model.serialization import list_from_text as list_from_text
 from opendrs.model.serialization import load_as_text as load_as_text

@@ -159,6 +159,11 @@ def time_as_text(time: datetime) -> str:
     return time.astimezone(UTC).isoformat(timespec="microseconds")
 
 
+def format_timestamp(time: datetime) -> str:
+    """Return *time* in UTC as files and JSON have it, 2026-11-21T12:00:00Z."""
+    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
 def time_from_text(text: str) -> datetime:
     """Return the time that *text* encodes, in UTC.
 

@@ -25,6 +25,7 @@ from opendrs.config.notification_settings import (
 from opendrs.config.secret_sources import given_sources
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.escapes import escape_line
+from opendrs.model import format_timestamp
 from opendrs.transport.http_json import verification_error
 from opendrs.transport.secrets import create_ssl_context, read_located_secret
 
@@ -85,7 +86,7 @@ class Notification:
         return {
             "event": self.event,
             "level": self.level,
-            "time": datetime.fromtimestamp(self.time, UTC).isoformat(),
+            "time": format_timestamp(datetime.fromtimestamp(self.time, UTC)),
             "message": self.message,
             "platform": self.platform,
             "host": self.host,

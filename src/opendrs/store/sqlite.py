@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -13,7 +14,7 @@ from typing import Self
 from sqlalchemy import Connection, Engine, StaticPool, create_engine, event
 
 from opendrs.config import display_path
-from opendrs.errors import StoreError
+from opendrs.errors import LeaseLostError, StoreError
 from opendrs.escapes import escape_line
 from opendrs.ports import LeaseHolder
 from opendrs.store.cycle_records import DEFAULT_RETENTION, Retention
@@ -27,6 +28,8 @@ from opendrs.store.lease import (
 from opendrs.store.upgrade import is_blank, is_current, upgrade_schema
 
 LOCK_TIMEOUT = 30.0  # seconds: to record a cycle of a large cluster takes some
+_ATTEMPTS = 10  # to acquire the lease of a file that exists
+_ATTEMPT_INTERVAL = 0.05  # seconds
 _IN_MEMORY = ":memory:"
 
 
@@ -103,10 +106,17 @@ class SqliteStore(DatabaseStore):
         if self._access is Access.READ:
             require_readable(self._path)
             return self._open_to_read(self._path)
-        if self._access is Access.OPERATE:
-            return self._open_to_operate(self._path)
-        self._lease = self._acquire_lease(self._path)
-        return _upgraded(_open_to_write(self._path), self._name)
+        open_file = (
+            self._open_to_operate
+            if self._access is Access.OPERATE
+            else self._open_to_control
+        )
+        return _opened_after_creation(self._path, open_file)
+
+    def _open_to_control(self, path: Path) -> Engine:
+        """Return an engine for writing *path*, with the lease."""
+        self._lease = self._acquire_lease(path)
+        return _upgraded(_open_to_write(path), self._name)
 
     def _open_to_operate(self, path: Path) -> Engine:
         """Return an engine for writing *path* beside a controller.
@@ -115,11 +125,11 @@ class SqliteStore(DatabaseStore):
         controller of that version may be using it.
         """
         if path.exists():
-            engine = _open_to_write(path)
-            with engine.begin() as connection:
-                if is_current(connection):
-                    return engine
-            engine.dispose()
+            create_database_file(path)  # checks the existing one
+            with _connected(path) as connection:
+                current = is_current(connection)
+            if current:
+                return _open_to_write(path)
         lease = self._acquire_lease(path)
         try:
             return _upgraded(_open_to_write(path), self._name)
@@ -167,6 +177,45 @@ class SqliteStore(DatabaseStore):
         if self._lease is not None:
             self._lease.release()
             self._lease = None
+
+
+def _opened_after_creation(path: Path, open_file: Callable[[Path], Engine]) -> Engine:
+    """Return the result of *open_file*; wait while another process creates *path*.
+
+    That process has the lease for a moment, even if it is no controller.
+
+    Raises:
+        LeaseLostError: Another process keeps the lease.
+    """
+    end, attempts = time.monotonic() + LOCK_TIMEOUT, _ATTEMPTS
+    while True:
+        try:
+            return open_file(path)
+        except LeaseLostError:
+            # To wait for a writer may take long: attempts count, not time.
+            attempts -= not _is_being_created(path)
+            if attempts == 0 or time.monotonic() >= end:
+                raise
+        threading.Event().wait(_ATTEMPT_INTERVAL)
+
+
+def _is_being_created(path: Path) -> bool:
+    """Return True if the file *path* is absent or blank; wait for its writer."""
+    if not path.exists():
+        return True
+    with _connected(path) as connection:
+        return is_blank(connection)
+
+
+@contextmanager
+def _connected(path: Path) -> Iterator[Connection]:
+    """Yield a connection to the file *path*, which no other writes meanwhile."""
+    engine = _engine(_connect(f"{_address(path)}?mode=rw"))
+    try:
+        with engine.begin() as connection:
+            yield connection
+    finally:
+        engine.dispose()
 
 
 def _lock_path(path: Path) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from opendrs.api.server import ApiServer
 from support.agent_cluster import AgentCluster, ServiceProxy
 from support.builders import cluster
 from support.certificates import CertificateFiles
+from support.postgresql_server import PostgresqlServer
 
 TWO = cluster({"h1": 0.5, "h2": 0.1}, {"vm1": ("h1", 0.3), "a/b": ("h1", 0.1)})
 
@@ -19,6 +20,21 @@ TWO = cluster({"h1": 0.5, "h2": 0.1}, {"vm1": ("h1", 0.3), "a/b": ("h1", 0.1)})
 @pytest.fixture(scope="session")
 def vouched(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
     return CertificateFiles(tmp_path_factory.mktemp("vouched"))
+
+
+@pytest.fixture(scope="session")
+def store_place(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Path | str]:
+    """Return a function: the place of a new store in sqlite or postgresql."""
+
+    def place(kind: str) -> Path | str:
+        if kind == "sqlite":
+            return tmp_path_factory.mktemp("api") / "store.db"
+        server: PostgresqlServer = request.getfixturevalue("postgresql_server")
+        return server.new_database()
+
+    return place
 
 
 @pytest.fixture

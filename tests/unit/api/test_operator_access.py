@@ -59,9 +59,11 @@ WRITES: Mapping[Operation, tuple[Role, Any]] = {
 SIGN_OUT = ("DELETE", "/api/v1/session")
 
 
-@pytest.fixture(scope="module")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorApi]:
-    with OperatorApi(tmp_path_factory.mktemp("api") / "store.db") as running:
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def api(
+    request: pytest.FixtureRequest, store_place: Callable[[str], Path | str]
+) -> Iterator[OperatorApi]:
+    with OperatorApi(store_place(request.param)) as running:
         running.propose()
         yield running
 

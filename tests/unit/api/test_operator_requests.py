@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,11 @@ from support.builders import NOON
 from support.operator_api import OperatorApi
 
 
-@pytest.fixture
-def api(tmp_path: Path) -> Iterator[OperatorApi]:
-    with OperatorApi(tmp_path / "store.db") as running:
+@pytest.fixture(params=["sqlite", "postgresql"])
+def api(
+    request: pytest.FixtureRequest, store_place: Callable[[str], Path | str]
+) -> Iterator[OperatorApi]:
+    with OperatorApi(store_place(request.param)) as running:
         yield running
 
 

@@ -10,7 +10,8 @@ from uuid import uuid4
 
 import pytest
 
-from opendrs.api.schema.common import ApiProblem, ProblemDocument
+from opendrs.api.problems import ProblemError
+from opendrs.api.schema.common import ApiProblem
 from opendrs.api.service import ServiceResponse
 from opendrs.config.api_schema import (
     GuestSamples,
@@ -32,12 +33,12 @@ def agent_cluster(tmp_path: Path) -> Iterator[AgentCluster]:
 
 
 def detail(answer: ServiceResponse) -> str:
-    assert isinstance(answer.body, ProblemDocument)
+    assert isinstance(answer.body, ProblemError)
     return answer.body.detail
 
 
 def code(answer: ServiceResponse) -> str:
-    assert isinstance(answer.body, ProblemDocument)
+    assert isinstance(answer.body, ProblemError)
     return answer.body.code
 
 
@@ -104,7 +105,7 @@ def test_a_sequence_that_does_not_grow_is_stale(
     answer = agent_cluster.send(agent_cluster.build_request("h1", sequence=sequence))
 
     assert (answer.status, code(answer)) == (412, ApiProblem.REQUEST_STALE)
-    assert isinstance(answer.body, ProblemDocument)
+    assert isinstance(answer.body, ProblemError)
     assert answer.body.last_sequence == 7  # so that the agent can go on from there
     assert (
         agent_cluster.send(agent_cluster.build_request("h2", sequence=sequence)).status

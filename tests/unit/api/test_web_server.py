@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -19,12 +20,41 @@ from opendrs.config.controller_settings import Mode
 from opendrs.config.web_settings import WebSettings
 from opendrs.controller.operator_commands import Actor
 from opendrs.controller.progress_record import PROGRESS_KEY
-from opendrs.model import StepId
+from opendrs.controller.protection import BREAKER_KEY
+from opendrs.model import StepId, time_as_text
 from opendrs.ports import EventRecord, Role, StepRecord
 from opendrs.store import DatabaseEventLog
 from support.builders import NOON
 from support.certificates import CertificateFiles
 from support.operator_api import EventReader, OperatorApi
+
+TIME = re.compile(r"\d{4}-\d{2}-\d{2}T")
+UTC_TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z")
+LISTS = ("plans", "history/cycles", "history/moves", "audit")
+PATHS = (
+    *("state", "session", "plans", "plans/{plan}", "pause", "breaker", "drains"),
+    *("history/cycles", "history/cycles/{run}", "history/moves", "history/series"),
+    *("nodes/a", "guests/one", "explanations", "audit", "tokens"),
+)
+
+
+@pytest.fixture(scope="module")
+def shared_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorApi]:
+    """A server whose controller executes a plan, drains, pauses and has a breaker."""
+    with OperatorApi(tmp_path_factory.mktemp("api") / "store.db") as running:
+        plan = running.propose()
+        running.controller.approve(running.controller.last())
+        running.controller.cycle()
+        assert running.controller.plans.plan(plan) is not None
+        entry = {"opened_at": time_as_text(NOON), "detail": "a test"}
+        running.control.save(BREAKER_KEY, entry)
+        running.context.states.poll()
+        with running.client() as client:
+            client.put("nodes/b/drain", json={}).raise_for_status()
+            pause = {"seconds": 60, "because": "a test"}
+            client.put("pause", json=pause).raise_for_status()
+        running.context.states.poll()
+        yield running
 
 
 @pytest.fixture
@@ -45,6 +75,56 @@ def record(api: OperatorApi, *messages: str) -> None:
 
 def stream(client: httpx2.Client, **headers: str) -> Any:  # noqa: ANN401 - a context
     return client.stream("GET", "events", headers=headers)
+
+
+def times(document: object) -> Iterator[str]:
+    """Yield the times of *document*, at any depth."""
+    if isinstance(document, dict | list):
+        parts = document.values() if isinstance(document, dict) else document
+        for part in parts:
+            yield from times(part)
+    elif isinstance(document, str) and TIME.match(document):
+        yield document
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "~1", "2026-11-21T12:00:00Z~", "%00"])
+@pytest.mark.parametrize("path", LISTS)
+def test_cursor_that_no_page_has_is_a_problem(
+    shared_api: OperatorApi, path: str, cursor: str
+) -> None:
+    with shared_api.client() as client:
+        response = client.get(f"{path}?cursor={cursor}")
+
+    assert response.status_code == 422
+    assert response.json()["code"] in ("out-of-range", "body-invalid")
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_times_have_one_form(shared_api: OperatorApi, path: str) -> None:
+    api = shared_api
+    plan = api.controller.plans.plans()[-1]
+    path = path.format(plan=plan.id, run=plan.run)
+    with api.client() as client:
+        response = client.get(path)
+
+    assert response.status_code == 200
+    found = list(times(response.json()))
+    assert found
+    assert [each for each in found if not UTC_TIME.fullmatch(each)] == []
+
+
+def test_times_of_a_new_token_and_session_have_one_form(
+    shared_api: OperatorApi,
+) -> None:
+    with shared_api.client(Role.ADMIN, **{"Sec-Fetch-Site": "same-origin"}) as client:
+        created = client.post("tokens", json={"name": "ada"}).json()
+        session = client.put("session", json={"token": created["secret"]}).json()
+
+    assert list(map(bool, map(UTC_TIME.fullmatch, times([created, session])))) == [
+        True,
+        True,
+        True,
+    ]
 
 
 def test_state_is_as_described(api: OperatorApi) -> None:

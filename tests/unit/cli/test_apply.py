@@ -108,7 +108,7 @@ def test_json_holds_the_records(opendrs: RunOpendrs) -> None:
     assert list(found) == ["recovered", "plan", "records", "metrics"]
     assert record["run"].startswith("apply 2026-11-21T12:00:00")
     assert record["task"].startswith("live-migration ")
-    assert record["intended_at"] == "2026-11-21T12:00:00+00:00"
+    assert record["intended_at"] == "2026-11-21T12:00:00Z"
     assert record["ended_at"] > record["intended_at"]
     assert (record["step"], record["kind"]) == ("1", "live-migration")
     place = (record["guest"], record["source"], record["target"])

@@ -138,7 +138,7 @@ def test_plans_that_have_not_ended_are_shown(opendrs: RunOpendrs) -> None:
             "state": "proposed",
             "policy": "balance",
             "steps": 1,
-            "expires_at": "2026-11-21T13:00:00+00:00",
+            "expires_at": "2026-11-21T13:00:00Z",
         }
     ]
     assert "k7w2x proposed: balance, 1 step, expires 2026-11-21 13:00:00 UTC" in text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opendrs.controller.progress_record import ProgressRecorder, recorded_progress
-from opendrs.model import Step, StepId
+from opendrs.model import Step, StepId, format_timestamp
 from opendrs.ports import Outcome, Progress, StepRecord, TaskState, TaskStatus
 from opendrs.simulation import SimulatedClock
 from opendrs.store import MemoryStore
@@ -39,7 +39,7 @@ def test_progress_is_recorded_and_forgotten() -> None:
         "remaining": 80,
         "dirty_rate": 5.0,
         "bandwidth": None,
-        "at": NOON.isoformat(),
+        "at": format_timestamp(NOON),
     }
     assert recorded_progress(store) == [expected]
 

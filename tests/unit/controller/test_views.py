@@ -19,7 +19,7 @@ from opendrs.controller.views.attention import (
     draining_nodes,
     violated_rules,
 )
-from opendrs.controller.views.cluster_columns import EMPTY_COLUMNS
+from opendrs.controller.views.cluster_columns import EMPTY_COLUMNS, cluster_columns
 from opendrs.controller.views.consolidation import consolidation_document
 from opendrs.controller.views.figures import cluster_figures
 from opendrs.controller.views.load_points import load_point, node_series
@@ -313,3 +313,24 @@ def test_sleeping_node_has_the_time_of_its_last_power_off() -> None:
         "power-off",
         "power-off",
     ]
+
+
+@pytest.mark.parametrize(
+    ("node", "group"),
+    [
+        ({"failure_domain": "rack7", "groups": ["ssd"], "labels": ["rack-3"]}, "rack7"),
+        ({"groups": ["ssd"], "labels": ["rack-3"]}, "ssd"),
+        ({"labels": ["ssd", "zone-1", "rack-3"]}, "rack-3"),
+        ({"labels": ["ssd", "zone-1"]}, "zone-1"),
+        ({"labels": ["ssd"]}, None),
+        ({}, None),
+    ],
+)
+def test_nodes_are_grouped_by_what_fails_together(
+    node: dict[str, object], group: str | None
+) -> None:
+    snapshot = {"taken_at": "2026-11-21T12:00:00Z", "nodes": {"a": node}, "guests": {}}
+
+    columns = cluster_columns({"snapshot": snapshot})
+
+    assert columns.nodes["group"] == [group]

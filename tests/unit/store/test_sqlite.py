@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -577,3 +577,77 @@ def test_writer_waits_for_others(path: Path) -> None:
         milliseconds = connection.exec_driver_sql("PRAGMA busy_timeout").scalar()
 
     assert milliseconds == 30_000
+
+
+_OPENING = """
+import sys
+from pathlib import Path
+from opendrs.store import Access, SqliteStore
+print("ready", flush=True)
+for line in sys.stdin:
+    try:
+        with SqliteStore(Path(line.strip()), Access[sys.argv[1]]) as store:
+            store.save(sys.argv[1], {})
+            print("open", flush=True)
+            sys.stdin.readline()
+            assert store.load_all("")
+    except Exception as error:
+        print(repr(error), flush=True)
+        sys.stdin.readline()
+"""
+
+
+@contextmanager
+def opening(*accesses: Access) -> Iterator[list[subprocess.Popen[str]]]:
+    """Yield processes, each of which opens the files that it is sent."""
+    with ExitStack() as stack:
+        processes = [
+            stack.enter_context(
+                subprocess.Popen(  # noqa: S603 - our own interpreter and program
+                    [sys.executable, "-c", _OPENING, access.name],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for access in accesses
+        ]
+        for process in processes:
+            stack.callback(process.kill)
+        assert receive(processes) == ["ready"] * len(processes)
+        yield processes
+
+
+def send(processes: Iterable[subprocess.Popen[str]], text: object) -> None:
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write(f"{text}\n")
+        process.stdin.flush()
+
+
+def receive(processes: Iterable[subprocess.Popen[str]]) -> list[str]:
+    lines = []
+    for process in processes:
+        assert process.stdout is not None
+        lines.append(process.stdout.readline().rstrip())
+    return lines
+
+
+@pytest.mark.parametrize("existing", [False, True])
+def test_processes_started_together_create_one_database(
+    tmp_path: Path,
+    existing: bool,  # noqa: FBT001
+) -> None:
+    accesses = Access.OPERATE, Access.CONTROL, Access.OPERATE, Access.OPERATE
+    with opening(*accesses) as processes:
+        for number in range(6):
+            path = tmp_path / f"{number}" / "record.db"
+            if existing:
+                path.parent.mkdir()
+                shutil.copyfile(Path(__file__).with_name("version-3.sqlite"), path)
+            send(processes, path)
+            assert receive(processes) == ["open"] * len(processes)
+
+            with pytest.raises(LeaseLostError):
+                SqliteStore(path).__enter__()
+            send(processes, "close")

@@ -24,6 +24,7 @@ from opendrs.api.schema.access import (
 )
 from opendrs.api.schema.common import MAX_NAME, PRINTABLE, ApiProblem
 from opendrs.api.schema.operator import AuditList
+from opendrs.model import format_timestamp
 from opendrs.ports import OperatorAction
 
 MAX_ACTIONS = 500  # in one response
@@ -147,14 +148,14 @@ def session_document(principal: Principal) -> dict[str, object]:
         "user": principal.user,
         "role": principal.role.value,
         "token": principal.token,
-        "expires_at": principal.expires_at.isoformat(),
+        "expires_at": format_timestamp(principal.expires_at),
     }
 
 
 def _action_document(number: int, action: OperatorAction) -> dict[str, object]:
     return {
         "id": number,
-        "at": action.at.isoformat(),
+        "at": format_timestamp(action.at),
         "user": action.user,
         "command": action.command,
         "arguments": dict(action.arguments),

@@ -28,7 +28,7 @@ from opendrs.controller.views.consolidation import consolidation_document
 from opendrs.controller.views.history_entries import move_entry, with_plan
 from opendrs.controller.views.load_points import LoadPoint, guest_series, node_series
 from opendrs.controller.views.subjects import guest_page, node_page
-from opendrs.model import time_as_text
+from opendrs.model import format_timestamp
 from opendrs.ports import CycleSummary, HistoryFilter
 
 MAX_MOVES = 20  # of a node or a guest that are shown
@@ -94,7 +94,7 @@ def cycle_header(found: RecordedCluster | None) -> dict[str, Any]:
     if found is None:
         return {"run": None, "decided_at": None}
     cycle = found.cycle
-    return {"run": cycle.run, "decided_at": time_as_text(cycle.decided_at)}
+    return {"run": cycle.run, "decided_at": format_timestamp(cycle.decided_at)}
 
 
 def _add_nodes(router: APIRouter, context: ApiContext) -> None:

@@ -19,7 +19,7 @@ from opendrs.controller.explanation import excluded_nodes, explain_decision
 from opendrs.controller.views.remedies import remedy
 from opendrs.controller.views.setting_list import setting_documents
 from opendrs.controller.views.subjects import explanation_document
-from opendrs.model import time_as_text
+from opendrs.model import format_timestamp
 from opendrs.ports import CycleSummary
 
 Subject = Annotated[
@@ -90,7 +90,7 @@ def _decision(context: ApiContext, run: str | None) -> dict[str, Any]:
     explanation = explain_decision(cycle.run, decision)
     return {
         "run": cycle.run,
-        "decided_at": time_as_text(cycle.decided_at),
+        "decided_at": format_timestamp(cycle.decided_at),
         **asdict(explanation),
         "change": remedy(explanation.code),
         "excluded": None,

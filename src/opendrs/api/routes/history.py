@@ -12,9 +12,9 @@ from starlette.responses import Response
 from opendrs.api.context import ApiContext
 from opendrs.api.json_responses import Conditions, conditions
 from opendrs.api.principal import Principal, viewer
-from opendrs.api.problems import ProblemError
+from opendrs.api.problems import ProblemError, unknown_cursor
 from opendrs.api.responses import described
-from opendrs.api.schema.common import MAX_NAME, ApiProblem, IsoTime
+from opendrs.api.schema.common import MAX_NAME, ApiProblem, Cursor, IsoTime
 from opendrs.api.schema.history import (
     ClusterSeries,
     CycleList,
@@ -41,7 +41,6 @@ DROPPED = "dropped"
 
 Name = Annotated[str | None, Query(min_length=1, max_length=MAX_NAME)]
 Time = Annotated[IsoTime | None, Query(description="With a time zone.")]
-Cursor = Annotated[str | None, Query(max_length=MAX_NAME)]
 Points = Annotated[int, Query(ge=2, le=MAX_POINTS)]
 
 
@@ -147,7 +146,7 @@ def _add_moves(router: APIRouter, context: ApiContext) -> None:
         until: Time = None,
         guest: Name = None,
         node: Name = None,
-        cursor: Cursor = None,
+        cursor: Cursor | None = None,
         limit: Annotated[int, Query(ge=1, le=MAX_MOVES)] = 20,
         principal: Principal = viewer,
     ) -> dict[str, object]:
@@ -187,12 +186,11 @@ def _position(cursor: str) -> tuple[datetime, int]:
     """
     text, _, count = cursor.partition("~")
     if not count.isdecimal() or len(count) > 5:
-        raise ProblemError(ApiProblem.OUT_OF_RANGE, f"cursor: unknown: {cursor}")
+        raise unknown_cursor(cursor)
     try:
         return time_from_text(text), int(count)
     except StoreError as error:
-        detail = f"cursor: unknown: {cursor}"
-        raise ProblemError(ApiProblem.OUT_OF_RANGE, detail) from error
+        raise unknown_cursor(cursor) from error
 
 
 def _add_series(router: APIRouter, context: ApiContext) -> None:

@@ -15,7 +15,7 @@ from opendrs.api.problems import ProblemError
 from opendrs.api.responses import described
 from opendrs.api.schema.common import MAX_NAME, ApiProblem
 from opendrs.api.schema.jobs import JobDocument, JobList, JobRequest
-from opendrs.model import time_as_text
+from opendrs.model import format_timestamp
 
 RETRY_AFTER = 10  # seconds until a full queue may have a place
 JOBS_PATH = "/api/v1/jobs"
@@ -135,9 +135,9 @@ def _document(job: Job) -> dict[str, Any]:
         "kind": job.kind,
         "state": job.state.value,
         "arguments": dict(job.arguments),
-        "created_at": time_as_text(job.created_at),
-        "started_at": None if started is None else time_as_text(started),
-        "ended_at": None if ended is None else time_as_text(ended),
+        "created_at": format_timestamp(job.created_at),
+        "started_at": None if started is None else format_timestamp(started),
+        "ended_at": None if ended is None else format_timestamp(ended),
         "problem": None if job.problem is None else job.problem.value,
         "detail": job.detail,
         "result": job.result,

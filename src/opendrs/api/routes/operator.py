@@ -38,7 +38,7 @@ from opendrs.controller.views.state import (
     mode_document,
     pause_document,
 )
-from opendrs.model import NodeId
+from opendrs.model import NodeId, format_timestamp
 
 NodeName = Annotated[
     str, Path(min_length=1, max_length=MAX_NAME, pattern=PRINTABLE, examples=["node1"])
@@ -171,7 +171,7 @@ def _drains(context: ApiContext) -> dict[str, object]:
         "drains": [
             {
                 "node": each.node,
-                "since": each.since.isoformat(),
+                "since": format_timestamp(each.since),
                 "user": each.user,
                 "because": each.because,
             }

@@ -13,9 +13,9 @@ from opendrs.api.context import ApiContext
 from opendrs.api.etags import matches
 from opendrs.api.operator_requests import perform
 from opendrs.api.principal import Principal, operator, viewer
-from opendrs.api.problems import ProblemError
+from opendrs.api.problems import ProblemError, unknown_cursor
 from opendrs.api.responses import described
-from opendrs.api.schema.common import MAX_NAME, PRINTABLE, ApiProblem
+from opendrs.api.schema.common import MAX_NAME, PRINTABLE, ApiProblem, Cursor
 from opendrs.api.schema.plans import (
     ApprovalRequest,
     CancellationRequest,
@@ -33,7 +33,6 @@ MAX_PLANS = 200  # in one response
 PlanId = Annotated[
     str, Path(min_length=1, max_length=MAX_NAME, pattern=PRINTABLE, examples=["k7w2x"])
 ]
-Cursor = Annotated[str | None, Query(max_length=MAX_NAME, pattern=PRINTABLE)]
 Digest = Annotated[
     str | None, Header(description="ETag of the plan that was shown; required.")
 ]
@@ -54,9 +53,7 @@ def _add_reads(router: APIRouter, context: ApiContext) -> None:
     @router.get("", response_model=PlanList, summary="List plans")
     def list_plans(
         state: Annotated[list[PlanState] | None, Query()] = None,
-        cursor: Annotated[
-            str | None, Query(max_length=MAX_NAME, pattern=PRINTABLE)
-        ] = None,
+        cursor: Cursor | None = None,
         limit: Annotated[int, Query(ge=1, le=MAX_PLANS)] = 50,
         principal: Principal = viewer,
     ) -> dict[str, object]:
@@ -64,8 +61,11 @@ def _add_reads(router: APIRouter, context: ApiContext) -> None:
         del principal
         found = list(reversed(plans.plans(state or tuple(PlanState))))
         if cursor is not None:
-            names = [plan.id for plan in found]
-            found = found[names.index(cursor) + 1 :] if cursor in names else []
+            names = [plan.id for plan in plans.plans()]
+            if cursor not in names:
+                raise unknown_cursor(cursor)
+            older = set(names[: names.index(cursor)])
+            found = [plan for plan in found if plan.id in older]
         page = found[:limit]
         return {
             "plans": [plan_summary(plan) for plan in page],

@@ -26,6 +26,16 @@ def _require_iso_time(value: object) -> object:
 
 IsoTime = Annotated[datetime, BeforeValidator(_require_iso_time)]
 
+Cursor = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=MAX_NAME,
+        pattern=PRINTABLE,
+        description="`next` of another page of the list.",
+    ),
+]
+
 
 class Document(BaseModel):
     """Base class of responses. A later version may add fields."""

@@ -65,6 +65,7 @@ class ClusterColumns:
         return [_ROLES[name in sources, name in targets] for name in self.nodes["id"]]
 
 
+_PLACES = ("rack-", "zone-")  # prefixes of labels that name a failure domain
 EMPTY_COLUMNS = ClusterColumns(
     None,
     {
@@ -139,10 +140,14 @@ def _skip_codes(skipped: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _group(node: Mapping[str, Any]) -> str | None:
-    """Return the failure domain of *node*, or its first group; None without one."""
-    groups = node.get("groups") or [None]
-    group: str | None = node.get("failure_domain") or groups[0]
-    return group
+    """Return the failure domain of *node*, its first group, or the label of its rack.
+
+    Platforms without failure domains have labels such as rack-3, or zone-2.
+    """
+    labels = sorted(node.get("labels", ()))
+    places = (each for prefix in _PLACES for each in labels if each.startswith(prefix))
+    found = (node.get("failure_domain"), *sorted(node.get("groups", ())), *places)
+    return next(filter(None, found), None)
 
 
 def _cpu(resources: Mapping[str, Any] | None) -> float | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from opendrs.controller.views.figures import reading_record
-from opendrs.model import NodeState, PowerOff, PowerOn, time_as_text
+from opendrs.model import NodeState, PowerOff, PowerOn, format_timestamp
 from opendrs.policies.consolidation import Consolidate
 from opendrs.ports import CycleRecord, StepRecord
 
@@ -65,7 +65,7 @@ def _powered_off_at(node: str, actions: Iterable[StepRecord]) -> str | None:
     last = next((each for each in actions if _node(each) == node), None)
     if last is None or last.ended_at is None or isinstance(last.action, PowerOn):
         return None
-    return time_as_text(last.ended_at)
+    return format_timestamp(last.ended_at)
 
 
 def _node(record: StepRecord) -> str:
@@ -79,8 +79,8 @@ def _action(record: StepRecord) -> Document:
         "node": _node(record),
         "kind": "power-on" if isinstance(record.action, PowerOn) else "power-off",
         "run": record.run,
-        "started_at": time_as_text(record.intended_at),
-        "ended_at": None if ended is None else time_as_text(ended),
+        "started_at": format_timestamp(record.intended_at),
+        "ended_at": None if ended is None else format_timestamp(ended),
         "outcome": None if record.outcome is None else record.outcome.value,
         "detail": record.detail,
     }

@@ -9,7 +9,7 @@ from opendrs.controller.serialization import action_document
 from opendrs.controller.views.cluster_columns import cluster_columns
 from opendrs.controller.views.figures import reading_record
 from opendrs.controller.views.state import plan_reference
-from opendrs.model import NodeState, time_as_text
+from opendrs.model import NodeState, format_timestamp
 from opendrs.ports import (
     CycleRecord,
     CycleSummary,
@@ -26,7 +26,7 @@ def cycle_entry(cycle: CycleSummary) -> Entry:
     """Return a cycle: its decision with the code of the reason."""
     return {
         "run": cycle.run,
-        "decided_at": time_as_text(cycle.decided_at),
+        "decided_at": format_timestamp(cycle.decided_at),
         "policy": cycle.policy,
         "reason": cycle.reason,
         "detail": cycle.detail,
@@ -116,8 +116,8 @@ def move_entry(history: HistoryReader, record: StepRecord) -> Entry:
         "run": record.run,
         "step": record.step,
         **action,
-        "intended_at": time_as_text(record.intended_at),
-        "ended_at": None if ended is None else time_as_text(ended),
+        "intended_at": format_timestamp(record.intended_at),
+        "ended_at": None if ended is None else format_timestamp(ended),
         "outcome": None if record.outcome is None else record.outcome.value,
         "detail": record.detail,
         "predicted_seconds": predicted,

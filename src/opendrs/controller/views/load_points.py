@@ -16,7 +16,7 @@ from opendrs.controller.views.figures import (
     reading_record,
 )
 from opendrs.metrics import ImbalanceMetric
-from opendrs.model import time_as_text
+from opendrs.model import format_timestamp
 from opendrs.ports import CycleRecord
 
 Plain = Mapping[str, Any]
@@ -120,7 +120,7 @@ def cluster_series(points: Iterable[LoadPoint]) -> Series:
     ordered = list(points)
     figures = [point.figures for point in ordered]
     return {
-        "at": [time_as_text(point.at) for point in ordered],
+        "at": [format_timestamp(point.at) for point in ordered],
         "run": [point.run for point in ordered],
         "imbalance": [_rounded(each.imbalance) for each in figures],
         "worst_node": [each.worst_node for each in figures],
@@ -144,7 +144,7 @@ def guest_series(points: Iterable[LoadPoint], name: str) -> Series:
 def _series(rows: Iterator[tuple[datetime, float | None, float | None]]) -> Series:
     series: Series = {"at": [], "cpu": [], "memory": []}
     for at, cpu, memory in rows:
-        series["at"].append(time_as_text(at))
+        series["at"].append(format_timestamp(at))
         series["cpu"].append(_rounded(cpu))
         series["memory"].append(_rounded(memory))
     return series

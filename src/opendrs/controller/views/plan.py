@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from opendrs.controller.serialization import step_document
+from opendrs.controller.serialization import approval_document, step_document
 from opendrs.controller.views.state import plan_summary
-from opendrs.model import Limits
+from opendrs.model import Limits, format_timestamp
 from opendrs.planning import estimate_starts
 from opendrs.ports import HistoryReader, PlanRecord, StepRecord
 
@@ -34,14 +34,8 @@ def plan_view(
         **plan_summary(plan),
         "run": plan.run,
         "detail": plan.detail,
-        "changed_at": plan.changed_at.isoformat(),
-        "approval": None
-        if approval is None
-        else {
-            "user": approval.user,
-            "at": approval.at.isoformat(),
-            "steps": list(approval.steps),
-        },
+        "changed_at": format_timestamp(plan.changed_at),
+        "approval": approval_document(approval),
         "groups": [list(group) for group in plan.groups],
         "before": dict(decision.get("before", {})),
         "after": dict(decision.get("after", {})),
@@ -70,6 +64,6 @@ def _outcome(record: StepRecord | None) -> dict[str, Any]:
     return {
         "outcome": record.outcome,
         "outcome_detail": record.detail or None,
-        "started_at": record.intended_at.isoformat(),
-        "ended_at": None if ended is None else ended.isoformat(),
+        "started_at": format_timestamp(record.intended_at),
+        "ended_at": None if ended is None else format_timestamp(ended),
     }

@@ -38,7 +38,15 @@ from opendrs.controller.views.attention import (
     violated_rules,
 )
 from opendrs.controller.views.cluster_columns import ClusterColumns
-from opendrs.model import GuestId, NodeId, PowerOff, PowerOn, format_count
+from opendrs.model import (
+    GuestId,
+    NodeId,
+    PowerOff,
+    PowerOn,
+    format_count,
+    format_timestamp,
+    time_from_text,
+)
 from opendrs.policies import DecisionReason, reason_text
 from opendrs.ports import LeaseHolder, Outcome, PlanRecord, PlanState, StepRecord
 
@@ -150,15 +158,15 @@ def controller_document(inputs: StateInputs) -> dict[str, Any]:
         "host": None if process is None else process.host,
         "pid": None if process is None else process.pid,
         "version": None if process is None else process.version,
-        "started_at": None if process is None else process.started_at.isoformat(),
+        "started_at": None if process is None else format_timestamp(process.started_at),
         "interval": None if process is None else process.interval,
         "policy": None if process is None else process.policy,
-        "next_cycle_at": None if due is None else due.isoformat(),
+        "next_cycle_at": None if due is None else format_timestamp(due),
         "last_cycle": None
         if cycle is None
         else {
             "run": inputs.run,
-            "ended_at": cycle.ended_at.isoformat(),
+            "ended_at": format_timestamp(cycle.ended_at),
             "age": max(0.0, (inputs.now - cycle.ended_at).total_seconds()),
             "seconds": cycle.seconds,
             "reason": cycle.reason,
@@ -212,18 +220,26 @@ def pause_document(entries: Entries, now: datetime) -> dict[str, Any] | None:
     if paused is None:
         return None
     return {
-        "until": paused.until.isoformat(),
+        "until": format_timestamp(paused.until),
         "because": paused.because,
         "user": paused.user,
-        "at": paused.at.isoformat(),
+        "at": format_timestamp(paused.at),
     }
 
 
 def breaker_document(entry: Mapping[str, object] | None) -> dict[str, Any] | None:
-    """Return the *entry* of an open circuit breaker as plain values, or None."""
+    """Return the *entry* of an open circuit breaker as plain values, or None.
+
+    Raises:
+        StoreError: The entry cannot be read.
+    """
     if entry is None:
         return None
-    return {"opened_at": entry.get("opened_at"), "detail": entry.get("detail", "")}
+    opened_at = time_from_text(str(entry.get("opened_at")))
+    return {
+        "opened_at": format_timestamp(opened_at),
+        "detail": entry.get("detail", ""),
+    }
 
 
 def plan_summary(plan: PlanRecord) -> dict[str, Any]:
@@ -236,8 +252,8 @@ def plan_summary(plan: PlanRecord) -> dict[str, Any]:
         "reason_detail": plan.reason_detail,
         "step_count": len(plan.steps),
         "approved_count": None if plan.approval is None else len(plan.approval.steps),
-        "created_at": plan.created_at.isoformat(),
-        "expires_at": plan.expires_at.isoformat(),
+        "created_at": format_timestamp(plan.created_at),
+        "expires_at": format_timestamp(plan.expires_at),
         "digest": plan.digest,
     }
 
