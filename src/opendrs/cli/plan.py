@@ -73,7 +73,8 @@ def command(  # noqa: PLR0913 - one for each option
     """Plan migrations and show the reason of each. Changes nothing.
 
     Prints a summary first. It contains the cost of the plan and, before and after the
-    plan, the highest loads, the imbalance and the number of violated strict rules.
+    plan, the highest loads, the imbalance and the number of violated strict rules. The
+    loads are those of nodes that are online; nodes in maintenance do not count.
     Imbalance (CV) is the coefficient of variation of the mean loads of the nodes: their
     standard deviation divided by their mean; 0 is balanced. The mean load of a node is
     the mean of its CPU and memory load. The policy optimize minimizes another

@@ -69,7 +69,8 @@ DOES_NOT_FIT = 1  # exit status: some guests have no node
     "--add",
     multiple=True,
     metavar="NxNODE",
-    help="N new nodes like NODE, such as 3xnode1; without Nx one. May be repeated.",
+    help="N new nodes like NODE, such as 3xnode1; NODE alone adds one. May be "
+    "repeated.",
 )
 @click.option(
     "--grow",

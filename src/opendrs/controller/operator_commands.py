@@ -235,8 +235,7 @@ def find_plan(plans: PlanStore, platform: str, name: str) -> PlanRecord:
     plan = plans.plan(name)
     if plan is None:
         raise UnknownPlanError(
-            f"{platform}: no plan {repr_value(name)}; opendrs plans {platform} lists "
-            "them"
+            f"{platform}: no plan {repr_value(name)}; the command plans lists them"
         )
     return plan
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -16,7 +17,6 @@ from opendrs.model import (
     Snapshot,
     Step,
     StepId,
-    format_count,
     plan_as_text,
 )
 from opendrs.ports import Outcome, PlanRecord, PlanState, StepRecord
@@ -141,9 +141,10 @@ def first_failure(records: Iterable[StepRecord]) -> str:
     first = next((each for each in undone if each.outcome is not Outcome.SKIPPED), None)
     shown = first or undone[0]
     text = f"step {shown.step} {outcome_text(shown)}"
-    if others := len(undone) - 1:
-        verb = "was" if others == 1 else "were"
-        text += f"; {format_count(others, 'other step')} {verb} not done"
+    others = Counter(str(each.outcome) for each in undone if each is not shown)
+    if others:
+        counts = (f"{count} {name}" for name, count in sorted(others.items()))
+        text += f"; other steps: {', '.join(counts)}"
     return text
 
 

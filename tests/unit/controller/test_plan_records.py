@@ -38,7 +38,7 @@ def test_outcome_text_names_the_outcome_once(detail: str, expected: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("skipped", "end"), [(0, "operator"), (1, "1 other step was not done")]
+    ("skipped", "end"), [(0, "operator"), (1, "other steps: 1 skipped")]
 )
 def test_first_failure_counts_the_other_steps_that_were_not_done(
     skipped: int, end: str
