@@ -239,9 +239,28 @@ def _open_to_write(path: Path) -> Engine:
     create_database_file(path)
     database = _connect(f"{_address(path)}?mode=rw")
     # Readers do not block the writer, and each commit is on the disk.
-    database.execute("PRAGMA journal_mode = WAL")
+    _use_write_ahead_log(database)
     database.execute("PRAGMA synchronous = FULL")
     return _engine(database)
+
+
+def _use_write_ahead_log(database: sqlite3.Connection) -> None:
+    """Let *database* use a write-ahead log, which the file of a new one does not.
+
+    SQLite does not wait for other connections when it changes that.
+    """
+    end = time.monotonic() + LOCK_TIMEOUT
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not is_busy or time.monotonic() >= end:
+                database.close()
+                raise
+            threading.Event().wait(_ATTEMPT_INTERVAL)
+        else:
+            return
 
 
 def _address(path: Path) -> str:
