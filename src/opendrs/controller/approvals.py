@@ -34,13 +34,7 @@ from opendrs.controller.plan_records import (
 )
 from opendrs.controller.plan_states import PlanStates
 from opendrs.controller.proposal_validity import is_still_valid
-from opendrs.model import (
-    Plan,
-    Snapshot,
-    Step,
-    format_count,
-    format_timestamp,
-)
+from opendrs.model import Plan, Snapshot, Step, format_count, format_timestamp
 from opendrs.policies import DecisionReason
 from opendrs.ports import (
     Clock,
@@ -233,11 +227,12 @@ class PlanApprovals:
         for plan in self._plans.plans([PlanState.PROPOSED]):
             if plan.policy in others:
                 continue
-            if are_same(plan.steps, steps) or is_still_valid(plan, decided, steps):
+            if is_still_valid(plan, decided, steps):
                 remains = True
-                continue
-            newer = "other steps" if steps else "nothing is to be approved"
-            self._states.change(plan, PlanState.SUPERSEDED, f"newer decision: {newer}")
+            else:
+                newer = "other steps" if steps else "nothing is to be approved"
+                detail = f"newer decision: {newer}"
+                self._states.change(plan, PlanState.SUPERSEDED, detail)
         return remains
 
     def _supersede_unattended(self, snapshot: Snapshot) -> None:
