@@ -152,7 +152,7 @@ def _print_plan(plan: PlanRecord, records: Sequence[StepRecord]) -> None:
         chosen = chosen_steps_text(plan, plan.approval.steps)
         screen.print(f"approved by {user} at {at} UTC: {chosen}")
     outcomes = {record.step: record for record in records}
-    table = create_table("step", "action", "after", "outcome", "detail")
+    table = create_table("step", "action", "depends on", "outcome", "detail")
     for step in plan.steps:
         add_row(
             table,

@@ -74,10 +74,10 @@ def command(  # noqa: PLR0913 - one parameter for each option
     repeats the reason from the plan, so its values are expected, not measured. In "from
     node1 (mean load 64%) to node7 (11%): imbalance (CV) 0.95 → 0.85", the loads and the
     first imbalance are those expected after all steps with lower numbers, and the
-    second imbalance is that expected after this step too. Values with "counting only
-    this step" assume that no other step is executed. Decisions and violations of strict
-    rules are logged only when they change. --level debug logs the decision of every
-    cycle.
+    second imbalance is that expected after this step too. Where the reason says
+    "counting only this step", its values assume that no other step is executed.
+    Decisions and violations of strict rules are logged only when they change. --level
+    debug logs the decision of every cycle.
 
     At startup it warns about key, token, password and database files that other
     users can read or change.

@@ -229,6 +229,8 @@ class PlanApprovals:
                 continue
             if is_still_valid(plan, decided, steps):
                 remains = True
+                if not are_same(plan.steps, steps):
+                    self._states.log_kept(plan)
             else:
                 newer = "other steps" if steps else "nothing is to be approved"
                 detail = f"newer decision: {newer}"

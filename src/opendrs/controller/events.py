@@ -27,6 +27,8 @@ class LogEventCode(StrEnum):
     """All steps of a plan have an outcome."""
     PLAN_PROPOSED = "plan-proposed"
     """A plan waits for the approval of an operator (mode advise)."""
+    PLAN_KEPT = "plan-kept"
+    """A proposed plan stays open, although a newer decision has other steps."""
     PLAN_STATE_CHANGED = "plan-state-changed"
     """The state of a plan has changed. A warning if it failed, debug if it runs."""
     MODE_CHANGED = "mode-changed"

@@ -104,6 +104,17 @@ class PlanStates:
         else:
             self.change(plan, PlanState.FAILED, first_failure(report.records))
 
+    @staticmethod
+    def log_kept(plan: PlanRecord) -> None:
+        """Log that *plan* stays proposed beside a newer decision with other steps."""
+        log_event(
+            LogEventCode.PLAN_KEPT,
+            f"plan {plan.id}: stays proposed: it is still valid, so the newer steps do "
+            "not replace it",
+            plan=plan.id,
+            run=plan.run,
+        )
+
     def log_declined(self) -> None:
         """Log the plans that operators have rejected or cancelled since the last call.
 

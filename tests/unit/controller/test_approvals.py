@@ -184,7 +184,9 @@ def test_other_decision_supersedes_the_proposed_plan(store: SqliteStore) -> None
 
 
 def test_proposed_plan_keeps_its_id_and_expiry_while_loads_move(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     advised = AdvisedController(store, mode=Mode.ADVISE)
     advised.cycle()
@@ -196,12 +198,19 @@ def test_proposed_plan_keeps_its_id_and_expiry_while_loads_move(
     monkeypatch.setattr(advised.simulation.platform, "observe", lambda: newer)
     advised.restart()
 
-    advised.cycle()
+    with caplog.at_level("INFO"):
+        advised.cycle()
 
     (_, decided) = sorted(store.cycles(), key=lambda cycle: cycle.decided_at)
     newest = [each["guest"] for each in decided.document["decision"]["steps"]]  # type: ignore[index]
     assert newest != [each.action.guest for each in plan.steps]  # type: ignore[union-attr]
     assert advised.plans.plans() == (plan,)
+    kept = [
+        getattr(record, "about", {}).get("plan")
+        for record in caplog.records
+        if getattr(record, "event", "") == LogEventCode.PLAN_KEPT
+    ]
+    assert kept == [plan.id]
 
 
 def test_plan_that_is_approved_meanwhile_is_not_superseded(store: SqliteStore) -> None:
