@@ -169,7 +169,7 @@ def _critical_path(
 
 
 def estimate_starts(
-    steps: Sequence[Step], seconds: Mapping[str, float], limits: Limits
+    steps: Sequence[Step], seconds: Mapping[str, float | None], limits: Limits
 ) -> dict[StepId, float]:
     """Return the estimated start of each step, in seconds after the first one.
 
@@ -179,14 +179,15 @@ def estimate_starts(
 
     Args:
         steps: The steps, in the order of the plan.
-        seconds: Duration of each step. A step without one, and those that depend on it,
-            have no start.
+        seconds: Duration of each step; None if unknown. A step without one, and those
+            that depend on it, have no start.
         limits: Limits of parallel migrations.
     """
     starts: dict[StepId, float] = {}
     ends: dict[StepId, float] = {}
     running: list[tuple[float, Step]] = []
-    waiting = [step for step in steps if step.id in seconds]
+    known = {name: each for name, each in seconds.items() if each is not None}
+    waiting = [step for step in steps if step.id in known]
     now = 0.0
     while waiting:
         running = [each for each in running if each[0] > now]
@@ -196,7 +197,7 @@ def estimate_starts(
             is_ready = all(ends.get(each, math.inf) <= now for each in step.depends_on)
             if is_ready and _may_start(step, [each for _, each in running], limits):
                 starts[step.id] = now
-                ends[step.id] = now + seconds[step.id]
+                ends[step.id] = now + known[step.id]
                 running.append((ends[step.id], step))
                 waiting.remove(step)
         if not running:

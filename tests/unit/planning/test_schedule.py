@@ -357,13 +357,14 @@ SECONDS = {"1": 10.0, "2": 5.0, "3": 20.0, "4": 1.0, "5": 1.0}
         (9, 1, {"1": 0.0, "2": 10.0, "3": 15.0, "4": 35.0}),
     ],
 )
+@pytest.mark.parametrize("unknown", [{}, {"6": None}], ids=["absent", "unknown"])
 def test_starts_keep_dependencies_and_limits_of_parallel_migrations(
-    per_node: int, parallel: int, starts: dict[str, float]
+    unknown: dict[str, None], per_node: int, parallel: int, starts: dict[str, float]
 ) -> None:
     """Step 6 has no estimate, so that step 5 has no start."""
     limits = Limits(max_migrations_per_node=per_node, max_parallel_migrations=parallel)
 
-    assert estimate_starts(STEPS, SECONDS, limits) == starts
+    assert estimate_starts(STEPS, {**SECONDS, **unknown}, limits) == starts
 
 
 def test_power_actions_wait_for_dependencies_only() -> None:
