@@ -37,7 +37,7 @@ from opendrs.placement import (
     failure_tolerance,
     start_placement,
 )
-from opendrs.rules import available_memory, compile_rules, violations
+from opendrs.rules import MILLICORES, available_memory, compile_rules, violations
 from support.builders import NOON, guest, node
 from support.oracles.restarts import can_restart, is_feasible
 from support.strategies import snapshots
@@ -260,9 +260,11 @@ def test_additional_guests_are_counted_one_by_one(
             and usage is not None
             and left.measured is not None
             and left.committed is not None
+            and left.millicores is not None
             and usage.cpu + count + 1 <= each.capacity.cpu
             and (count + 1) * amount.memory <= left.measured
             and (count + 1) * amount.memory <= left.committed
+            and (count + 1) * amount.cpu * MILLICORES <= left.millicores
         ):
             count += 1
         assert dict(found.nodes).get(name, 0) == count

@@ -212,15 +212,17 @@ def _skip_reason(
     limits: Limits,
     mobility_filter: MobilityFilter,
 ) -> SkippedGuest | None:
+    # A contradiction comes last: a repair may move a guest in spite of it.
     return (
         _state_reason(guest, snapshot)
         or _node_reason(snapshot.nodes[guest.node], mobility_filter.load_model)
-        or _rule_reason(guest, snapshot, rules)
+        or _exclusion_reason(guest, snapshot, rules)
         or _cooldown_reason(guest, snapshot, limits)
         or _filter_reason(guest, mobility_filter)
         or _mobility_reason(
             guest, allow_cold_migration=mobility_filter.allow_cold_migration
         )
+        or _contradiction_reason(guest, rules)
     )
 
 
@@ -251,7 +253,7 @@ def _node_reason(node: Node, load_model: LoadModel) -> SkippedGuest | None:
     return None
 
 
-def _rule_reason(
+def _exclusion_reason(
     guest: Guest, snapshot: Snapshot, rules: CompiledRules
 ) -> SkippedGuest | None:
     detail = rules.immovable.get(guest.id)
@@ -263,6 +265,13 @@ def _rule_reason(
             return SkippedGuest(SkipReason.PINNED, detail)
         if isinstance(rule, TagExclusion) and guest.tags & rule.tags:
             return SkippedGuest(SkipReason.TAG_EXCLUDED, detail)
+    return None
+
+
+def _contradiction_reason(guest: Guest, rules: CompiledRules) -> SkippedGuest | None:
+    detail = rules.immovable.get(guest.id)
+    if detail is None:
+        return None
     return SkippedGuest(SkipReason.CONTRADICTORY_RULES, detail)
 
 

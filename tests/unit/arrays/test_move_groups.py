@@ -240,6 +240,20 @@ def test_guests_with_excluding_or_contradictory_rules_are_skipped() -> None:
     assert result.skipped[GuestId("y")].detail == 'excluded by the rule "no lab"'
 
 
+def test_contradictory_rules_hide_no_other_reason() -> None:
+    rules: tuple[Rule, ...] = (
+        Affinity(guests=guest_ids("p", "q")),
+        AntiAffinity(guests=guest_ids("p", "q")),
+    )
+
+    result = groups_of(vm("p", mobility=Mobility.NONE), vm("q"), rules=rules)
+
+    assert reasons_of(result) == {
+        "p": SkipReason.MOBILITY_NONE,
+        "q": SkipReason.CONTRADICTORY_RULES,
+    }
+
+
 def test_container_is_skipped_without_cold_migration() -> None:
     result = groups_of(
         vm("x", kind=GuestKind.CONTAINER, mobility=None), allow_cold_migration=False

@@ -61,7 +61,8 @@ def test_each_setting_is_one_line_of_output(opendrs: RunOpendrs) -> None:
     assert len(lines) == 1 + sum(map(len, EXAMPLE.values()))
     assert ["balancing.mode", "taken"] in lines
     assert ["balancing.balanciness", "differs"] in lines
-    assert ["balancing.memory_threshold", "unsupported"] in lines
+    assert ["balancing.memory_threshold", "differs"] in lines
+    assert ["proxmox_api.ssl_verification", "unsupported"] in lines
 
 
 def test_terminal_breaks_no_name_of_a_setting(opendrs: RunOpendrs) -> None:
