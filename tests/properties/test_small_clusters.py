@@ -175,7 +175,9 @@ def require_fewest_repairs(snapshot: Snapshot, limits: Limits = LIMITS) -> None:
     assert Reached(after, 0.0).violated == ViolationCount(rules, pairs)
 
 
-@pytest.mark.parametrize("seed", range(40))
+# Beside the first ones: steps that passed each other on a node in spite of a rule that
+# contradicts another one.
+@pytest.mark.parametrize("seed", [*range(40), 1562, 2070, 2098, 2976])
 def test_plans_of_tiny_clusters_are_best(seed: int) -> None:
     require_best(tiny_cluster(seed))
     require_fewest_repairs(tiny_cluster(seed))

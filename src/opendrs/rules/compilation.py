@@ -87,16 +87,18 @@ def _implied_apart(
 ) -> dict[GuestId, GuestSet]:
     """Return *apart* extended to the affinity groups of both sides.
 
-    A guest is never apart from its own group: that is a contradiction, which is
-    reported separately.
+    Within its own group a guest is apart only from those that a rule names with it.
+    That is a contradiction, which is reported separately; a guest that a repair moves
+    in spite of it must not join them.
     """
     result: dict[GuestId, GuestSet] = {}
     for guest in set(apart) | set(together):
         group = together.get(guest, frozenset({guest}))
         direct = NO_GUESTS.union(*(apart.get(member, NO_GUESTS) for member in group))
         implied = direct.union(*(together.get(other, NO_GUESTS) for other in direct))
-        if implied - group:
-            result[guest] = implied - group
+        own = apart.get(guest, NO_GUESTS) & group
+        if others := implied - group | own:
+            result[guest] = others
     return result
 
 

@@ -192,6 +192,12 @@ def test_affinity_and_anti_affinity_of_same_guests_is_a_contradiction() -> None:
     assert found.detail == "both affinity and anti-affinity between v and x"
 
 
+def test_contradictory_anti_affinity_keeps_guests_apart() -> None:
+    rules = compiled(together("x", "y", "z"), apart("x", "y"))
+
+    assert rules.apart == {X: {Y}, Y: {X}}
+
+
 def test_disjoint_node_affinities_are_a_contradiction() -> None:
     rules = (belong("v", a=1), belong("v", b=1))
 
@@ -401,11 +407,16 @@ def test_what_binds_one_guest_to_another_binds_both(snapshot: Snapshot) -> None:
 
 
 @given(snapshots())
-def test_no_guest_is_apart_from_its_own_group(snapshot: Snapshot) -> None:
+def test_only_guests_of_a_contradiction_are_apart_from_their_own_group(
+    snapshot: Snapshot,
+) -> None:
     rules = compile_rules(snapshot)
 
+    contradictory = {guest for each in rules.contradictions for guest in each.guests}
     for guest, others in rules.apart.items():
-        assert not others & (rules.together.get(guest, frozenset()) | {guest})
+        assert guest not in others
+        own = others & rules.together.get(guest, frozenset())
+        assert own <= contradictory
 
 
 @given(snapshots())
