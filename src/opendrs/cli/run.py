@@ -73,9 +73,9 @@ def command(  # noqa: PLR0913 - one parameter for each option
     It logs to standard error, one line for each event. The line of a started step
     repeats the reason from the plan, so its values are expected, not measured. In "from
     node1 (mean load 64%) to node7 (11%): imbalance (CV) 0.95 → 0.85", the loads and the
-    first imbalance are those expected after all steps with lower numbers, and the
-    second imbalance is that expected after this step too. Where the reason says
-    "counting only this step", its values assume that no other step is executed.
+    first imbalance are those expected before this step, after all steps with lower
+    numbers. The second imbalance is the one expected after this step. Where the reason
+    says "counting only this step", its values assume that no other step is executed.
     Decisions and violations of strict rules are logged only when they change. --level
     debug logs the decision of every cycle.
 
