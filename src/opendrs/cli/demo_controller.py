@@ -168,4 +168,4 @@ def _print_introduction(settings: Settings, config: Path) -> None:
     click.echo(f"commands: opendrs plans {PLATFORM} --config {config}")
     click.echo(f"          opendrs approve {PLATFORM} ID --config {config}")
     click.echo(f"          opendrs access link {PLATFORM} --config {config}")
-    click.echo("Ctrl-C ends it")
+    click.echo("Ctrl-C stops the demo")

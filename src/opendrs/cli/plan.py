@@ -104,7 +104,7 @@ def command(  # noqa: PLR0913 - one for each option
     \b
       opendrs plan cluster.json
       opendrs plan lab --set threshold=0.2 --set max_migrations=5
-      opendrs plan lab --policy auto-rebalance --set hold=1
+      opendrs plan lab --policy auto-rebalance --set load_model=static
       opendrs plan lab --policy optimize --budget '500 GiB' --time-limit 20
       opendrs plan lab --summary
       opendrs plan lab --all | grep vm42

@@ -123,8 +123,8 @@ def command(  # noqa: PLR0913 - one for each option
 
     Nodes are added first, then the load grows, then nodes fail or are removed. The
     answer is whether all guests have a node, with the strict rules kept and within the
-    limits of memory; the highest loads and the imbalance before and after; and for the
-    cluster after the changes
+    memory that [limits] allows on each node; the highest loads and the imbalance before
+    and after; and for the cluster after the changes
 
     \b
       - whether all guests that can restart on another node do so after the failure
@@ -132,9 +132,10 @@ def command(  # noqa: PLR0913 - one for each option
       - how many guests of one size fit in addition;
       - how many nodes could be drained together, with the rules kept.
 
-    Without changes, the answer is about the cluster as it is. A node that is not
-    measured receives no guests. A guest that cannot start on another node, because it
-    is not migratable or has a local disk, stays down when its node fails.
+    Without changes, the answer is about the cluster as it is. An existing node whose
+    load or capacity is unknown receives no guests. A guest that cannot start on another
+    node, because it is not migratable or has a local disk, stays down when its node
+    fails, and then not all guests fit.
 
     \b
       opendrs what-if lab
@@ -142,7 +143,7 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs what-if lab --grow 20% --add 2xnode1 --policy balance
       opendrs what-if lab --remove node7 --guest-cpu 4 --guest-memory '16 GiB'
 
-    Exit status: 0 = all guests fit; 1 = they do not; 2 = invalid input.
+    Exit status: 0 = all guests fit; 1 = not all guests fit; 2 = invalid input.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     cluster = open_source(source, settings, at=at)

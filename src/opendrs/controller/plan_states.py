@@ -39,6 +39,7 @@ class PlanStates:
         self._plans = plans
         self._store = store
         self._clock = clock
+        self._kept: set[str] = set()
 
     def change(self, plan: PlanRecord, state: PlanState, detail: str = "") -> bool:
         """Change the state of *plan*; return False if an operator was faster.
@@ -104,13 +105,15 @@ class PlanStates:
         else:
             self.change(plan, PlanState.FAILED, first_failure(report.records))
 
-    @staticmethod
-    def log_kept(plan: PlanRecord) -> None:
-        """Log that *plan* stays proposed beside a newer decision with other steps."""
+    def log_kept(self, plan: PlanRecord) -> None:
+        """Log once that *plan* stays proposed beside decisions with other steps."""
+        if plan.id in self._kept:
+            return
+        self._kept.add(plan.id)
         log_event(
             LogEventCode.PLAN_KEPT,
-            f"plan {plan.id}: stays proposed: it is still valid, so the newer steps do "
-            "not replace it",
+            f"plan {plan.id}: stays proposed, and newer steps do not replace it, as "
+            "long as it is valid",
             plan=plan.id,
             run=plan.run,
         )

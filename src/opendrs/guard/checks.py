@@ -223,7 +223,7 @@ def _excluding_rule(guest: Guest, rule: Rule) -> str | None:
     if isinstance(rule, Pin) and guest.id in rule.guests:
         return f'{guest.id}: pinned by the rule "{rule}"'
     if isinstance(rule, TagExclusion) and guest.tags & rule.tags:
-        return f'{guest.id}: excluded by the rule "{rule}"'
+        return f'{guest.id}: excluded from migration by the rule "{rule}"'
     return None
 
 

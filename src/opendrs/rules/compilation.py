@@ -155,7 +155,9 @@ def _immovable_guests(snapshot: Snapshot) -> dict[GuestId, str]:
         elif isinstance(rule, TagExclusion):
             for guest in snapshot.guests.values():
                 if guest.tags & rule.tags:
-                    immovable[guest.id] = f'excluded by the rule "{rule}"'
+                    immovable[guest.id] = (
+                        f'excluded from migration by the rule "{rule}"'
+                    )
     return immovable
 
 

@@ -237,7 +237,10 @@ def test_guests_with_excluding_or_contradictory_rules_are_skipped() -> None:
         "q": SkipReason.CONTRADICTORY_RULES,
     }
     assert result.skipped[GuestId("x")].detail == 'pinned by the rule "license"'
-    assert result.skipped[GuestId("y")].detail == 'excluded by the rule "no lab"'
+    assert (
+        result.skipped[GuestId("y")].detail
+        == 'excluded from migration by the rule "no lab"'
+    )
 
 
 def test_contradictory_rules_hide_no_other_reason() -> None:

@@ -177,7 +177,7 @@ def test_pinned_and_excluded_guests_are_fixed_by_their_rule() -> None:
 
     assert rules.immovable == {
         V: 'pinned by the rule "license"',
-        W: 'excluded by the rule "not these"',
+        W: 'excluded from migration by the rule "not these"',
     }
 
 
