@@ -341,7 +341,7 @@ def _progress_text(progress: TaskProgress) -> str:
         else f"dirty {format_bytes(progress.dirty_rate)}/s",
         ""
         if progress.downtime is None
-        else f"expected downtime now {format_duration(progress.downtime)}",
+        else f"downtime if now {format_duration(progress.downtime)}",
     ]
     return ", ".join(part for part in parts if part)
 

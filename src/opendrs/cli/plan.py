@@ -78,12 +78,14 @@ def command(  # noqa: PLR0913 - one for each option
     Imbalance (CV) is the coefficient of variation of the mean loads of the nodes: their
     standard deviation divided by their mean; 0 is balanced. The mean load of a node is
     the mean of its CPU and memory load. The policy optimize minimizes another
-    imbalance: the root mean square (RMS) deviation of the node loads from the balanced
-    load, which is the load of the cluster as a whole.
+    imbalance: the root mean square (RMS) of the relative deviations of the node loads
+    from the balanced load, that is, from the CPU and memory load of the cluster as a
+    whole.
 
     If violated strict rules can be repaired, the plan contains only the repair. Execute
     it before you plan with the policy, or omit it with --set repair_first=false. The
-    policy optimize repairs rules and balances in one plan. If strict rules would remain
+    policy optimize repairs rules and balances in one plan. A guest on a node in
+    maintenance counts as a violated strict rule. If strict rules would remain
     violated after the plan, the summary names them, and the command that repairs them
     if there is one.
 
@@ -91,7 +93,7 @@ def command(  # noqa: PLR0913 - one for each option
     are more than ten steps. Then come the load of each node
     before and after the plan, the skipped guests with the reason, and the assumptions
     of the estimated duration. The bandwidth is that of [limits] in the configuration
-    file, otherwise 1 Gbit/s.
+    file, otherwise that of recent migrations, otherwise 1 Gbit/s.
 
     If there are more than ten steps, ten are shown: those that repair violated strict
     rules, then those that reduce the load of their source node most. If there are

@@ -67,8 +67,9 @@ def command(  # noqa: PLR0913 - one parameter for each option
     relieve or drain their hosts. Requests that arrive together share one plan.
 
     It starts opendrs serve, which serves the dashboard and the HTTP API at the address
-    [web] listen (default http://127.0.0.1:8470), unless [web] start is false. Tokens
-    for both are created by opendrs access.
+    [web] listen (default http://127.0.0.1:8470). It does not start it with --once, with
+    --no-serve, for the simulated cluster demo, or if [web] start is false. Tokens for
+    both are created by opendrs access.
 
     It logs to standard error, one line for each event. The line of a started step
     repeats the reason from the plan, so its values are expected, not measured. In "from
