@@ -196,8 +196,8 @@ def _send(senders: Sequence[Sender], report: ActivityReport) -> None:
     failed = []
     for sender in senders:
         try:
-            deliver(sender, notification, clock)
+            deliver(sender, notification, clock.sleep)
         except DeliveryError as error:
-            failed.append(str(error))
+            failed.append(f"{sender.name}: not delivered: {error}")
     if failed:
         raise DeliveryError("; ".join(failed))

@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Self
 
 from tenacity import (
-    RetryError,
     Retrying,
     retry_if_exception_type,
     stop_after_attempt,
@@ -30,7 +29,6 @@ from opendrs.monitoring.notification_senders import (
     TemporaryDeliveryError,
     create_sender,
 )
-from opendrs.ports import Clock
 
 QUEUE_SIZE = 100  # notifications that wait; further ones are lost
 ATTEMPTS = 4
@@ -70,7 +68,7 @@ class Notifier(logging.Handler):
         self._is_losing = False
         self._has_overflowed = False
         self._ended = threading.Event()
-        self._retrying = _retrying(max_wait, self._wait)
+        self._max_wait = max_wait
         self._thread = threading.Thread(
             target=self._deliver_all, name="notifications", daemon=True
         )
@@ -123,10 +121,8 @@ class Notifier(logging.Handler):
     def _deliver_all(self) -> None:
         while (notification := self._queue.get()) is not None:
             try:
-                self._retrying(self._sender.send, notification)
-            except RetryError as error:
-                self._record_loss(str(error.last_attempt.exception()))
-            except PermanentDeliveryError as error:
+                deliver(self._sender, notification, self._wait, self._max_wait)
+            except DeliveryError as error:
                 self._record_loss(str(error))
             except Exception as error:  # noqa: BLE001 - a defect must not end the thread
                 self._record_loss(repr(error))
@@ -196,7 +192,7 @@ def create_senders(
 def deliver(
     sender: Sender,
     notification: Notification,
-    clock: Clock,
+    sleep: Callable[[float], None],
     max_wait: float = MAX_WAIT,
 ) -> None:
     """Send *notification*, with retries.
@@ -204,32 +200,27 @@ def deliver(
     Args:
         sender: Sends it.
         notification: The notification.
-        clock: Waits between two attempts.
+        sleep: Function that waits a number of seconds between two attempts.
         max_wait: Largest number of seconds between two attempts.
 
     Raises:
-        DeliveryError: It was not delivered.
+        DeliveryError: It was not delivered; with the reason of the last attempt.
     """
-    try:
-        _retrying(max_wait, clock.sleep)(sender.send, notification)
-    except RetryError as error:
-        detail = error.last_attempt.exception()
-        raise DeliveryError(f"{sender.name}: not delivered: {detail}") from None
-    except PermanentDeliveryError as error:
-        raise DeliveryError(f"{sender.name}: not delivered: {error}") from None
-
-
-class DeliveryError(OpenDRSError):
-    """Notification that was not delivered."""
-
-
-def _retrying(max_wait: float, sleep: Callable[[float], None]) -> Retrying:
-    return Retrying(
+    attempts = Retrying(
         retry=retry_if_exception_type(TemporaryDeliveryError),
         stop=stop_after_attempt(ATTEMPTS),
         wait=wait_random_exponential(multiplier=1, max=max_wait),
         sleep=sleep,
+        reraise=True,
     )
+    try:
+        attempts(sender.send, notification)
+    except (TemporaryDeliveryError, PermanentDeliveryError) as error:
+        raise DeliveryError(str(error)) from None
+
+
+class DeliveryError(OpenDRSError):
+    """Notification that was not delivered."""
 
 
 def _selects(table: NotificationSettings, event: str) -> bool:
