@@ -7,6 +7,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -115,7 +116,7 @@ def _free_address(address: str) -> str:
 def _simulated_source(seed: int) -> ClusterSource:
     clock = SystemClock()
     platform = SimulatedPlatform(
-        demo_cluster(seed),
+        replace(demo_cluster(seed), bandwidth=BANDWIDTH),
         clock,
         name=PLATFORM,
         seed=seed,

@@ -34,6 +34,7 @@ from opendrs.model import GuestId, Network, NodeAffinity, NodeId, Rule, Snapshot
 from opendrs.platforms.snapshot_file import SnapshotFilePlatform
 from opendrs.ports import Clock, Platform
 from opendrs.simulation import SimulatedClock, SimulatedPlatform, demo_cluster
+from opendrs.simulation.datacenter import LINK_BANDWIDTH
 
 DEFAULT_CONFIG = Path("opendrs.toml")
 _UNRELATED_TABLES = frozenset(
@@ -216,7 +217,8 @@ def simulated_source(*, seed: int, pace: float = 0.0) -> ClusterSource:
         if pace == 1
         else SimulatedClock(time_scale=pace, wall_clock=system_clock)
     )
-    platform = SimulatedPlatform(demo_cluster(seed), clock, name="demo", seed=seed)
+    cluster = replace(demo_cluster(seed), bandwidth=LINK_BANDWIDTH)
+    platform = SimulatedPlatform(cluster, clock, name="demo", seed=seed)
     return ClusterSource(platform=platform, clock=clock, is_persistent=False)
 
 
