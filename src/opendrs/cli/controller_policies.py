@@ -6,11 +6,13 @@ from typing import Any
 
 from opendrs.config.schedule_settings import ScheduleSettings
 from opendrs.config.settings import Settings
-from opendrs.controller.cycle import PolicyDecisionSource
+from opendrs.controller.agent_requests import RequestBatch
+from opendrs.controller.cycle import DecisionSource, PolicyDecisionSource
 from opendrs.controller.policy_schedule import PolicySchedule, ScheduledPolicy
 from opendrs.policies import Policy
 from opendrs.policies.consolidation import Consolidate
-from opendrs.ports import Clock, Store
+from opendrs.ports import Clock
+from opendrs.store import DatabaseRequestStore, DatabaseStore
 
 
 def configured_policy(settings: Settings) -> Policy[Any]:
@@ -30,7 +32,7 @@ def _cycle_interval(policy: str, interval: float) -> dict[str, object]:
 
 
 def configured_schedule(
-    settings: Settings, store: Store, clock: Clock
+    settings: Settings, store: DatabaseStore, clock: Clock
 ) -> PolicySchedule | None:
     """Return the schedule; None if one policy decides in each cycle.
 
@@ -39,15 +41,39 @@ def configured_schedule(
     """
     if not settings.schedule:
         return None
-    entries = [
-        ScheduledPolicy(
-            entry,
-            PolicyDecisionSource(scheduled_policy(settings, entry), store, entry.name),
-        )
-        for entry in settings.schedule
-    ]
+    entries = [_scheduled(settings, each, store, clock) for each in settings.schedule]
     interval = settings.controller.interval
     return PolicySchedule(entries, interval, settings.limits, store, clock)
+
+
+def _scheduled(
+    settings: Settings, entry: ScheduleSettings, store: DatabaseStore, clock: Clock
+) -> ScheduledPolicy:
+    """Return *entry* with its decision source."""
+    policy = scheduled_policy(settings, entry)
+    source = source_of_decisions(policy, settings, store, clock, schedule=entry.name)
+    if isinstance(source, RequestBatch):
+        return ScheduledPolicy(entry, source, source.has_requests)
+    return ScheduledPolicy(entry, source)
+
+
+def source_of_decisions(
+    policy: Policy[Any],
+    settings: Settings,
+    store: DatabaseStore,
+    clock: Clock,
+    *,
+    schedule: str = "",
+) -> DecisionSource:
+    """Return the source of the decisions of *policy*.
+
+    With agents, `consolidate` decides on their requests.
+    """
+    if settings.api is None or not isinstance(policy, Consolidate):
+        return PolicyDecisionSource(policy, store, schedule)
+    limits = settings.api.staleness_limits(settings.agent_interval)
+    requests = DatabaseRequestStore(store)
+    return RequestBatch(policy, requests, store, clock, limits, schedule=schedule)
 
 
 def describe_cycles(settings: Settings) -> str:

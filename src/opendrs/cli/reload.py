@@ -128,9 +128,9 @@ def _require_reloadable(before: Settings, after: Settings) -> None:
         if getattr(before, name) != getattr(after, name)
     ]
     problems = [f"{name}: changed; restart the controller to use it" for name in fixed]
-    if after.api is not None and before.controller != after.controller:
+    if after.api is not None and before.agent_interval != after.agent_interval:
         problems.append(
-            "controller: changed while agents are served; restart the controller to "
+            "interval: changed while agents are served; restart the controller to "
             "use it"
         )
     if problems:

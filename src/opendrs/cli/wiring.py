@@ -16,6 +16,7 @@ from opendrs.cli.controller_policies import (
     configured_policy,
     configured_schedule,
     describe_cycles,
+    source_of_decisions,
 )
 from opendrs.cli.platform_store import open_store
 from opendrs.cli.platforms import connect_platform
@@ -28,11 +29,10 @@ from opendrs.cli.sources import (
 from opendrs.config import raise_diagnostics
 from opendrs.config.settings import ApiSettings, Settings
 from opendrs.controller import CancellationToken, ExecutionContext
-from opendrs.controller.agent_requests import RequestBatch
 from opendrs.controller.api_breaker import ApiBreaker, MonitoredPlatform
 from opendrs.controller.approvals import PlanApprovals
 from opendrs.controller.clock import POLL_INTERVAL
-from opendrs.controller.cycle import DecisionSource, PolicyDecisionSource
+from opendrs.controller.cycle import DecisionSource
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.loop import (
     Controller,
@@ -47,7 +47,6 @@ from opendrs.controller.policy_schedule import PolicySchedule
 from opendrs.errors import LeaseLostError
 from opendrs.model import Snapshot
 from opendrs.monitoring.service_manager import check_watchdog
-from opendrs.policies.consolidation import Consolidate
 from opendrs.store import (
     DatabasePlanStore,
     DatabaseRequestStore,
@@ -204,22 +203,11 @@ class ControllerFactory:
     def _decision_source(
         self, settings: Settings, schedule: PolicySchedule | None
     ) -> DecisionSource:
-        source = schedule or self._policy_source(settings)
+        source = schedule or source_of_decisions(
+            configured_policy(settings), settings, self._store, self._source.clock
+        )
         return MaintenanceDecisionSource(
             source, source.policy, self._store, self._wakeup_event.set
-        )
-
-    def _policy_source(self, settings: Settings) -> DecisionSource:
-        policy = configured_policy(settings)
-        if settings.api is None:
-            return PolicyDecisionSource(policy, self._store)
-        assert isinstance(policy, Consolidate)  # noqa: S101 - validated when read
-        return RequestBatch(
-            policy,
-            DatabaseRequestStore(self._store),
-            self._store,
-            self._source.clock,
-            settings.api.staleness_limits(settings.controller.interval),
         )
 
     def reconfigure(self, settings: Settings) -> Reconfiguration:
@@ -264,7 +252,7 @@ class ControllerFactory:
         from opendrs.api.server import ApiServer  # noqa: PLC0415
         from opendrs.api.service import RequestService  # noqa: PLC0415
 
-        staleness_limits = requests.staleness_limits(self._settings.controller.interval)
+        staleness_limits = requests.staleness_limits(self._settings.agent_interval)
         clock, notify = self._source.clock, self._wakeup_event.set
         request_store = DatabaseRequestStore(self._store)
         service = RequestService(

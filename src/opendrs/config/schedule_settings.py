@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from opendrs.config.controller_settings import MAX_INTERVAL, Mode
-from opendrs.config.diagnostics import suggestion
+from opendrs.config.diagnostics import KeyPath, suggestion
 from opendrs.errors import InvalidSettingError
 from opendrs.escapes import repr_value
 from opendrs.model import Seconds
+from opendrs.policies.consolidation import Consolidate
 
 DAY_NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MINUTES_PER_DAY = 24 * 60
@@ -92,6 +93,43 @@ class ScheduleSettings:
         yield from _problem("timezone", load_time_zone, self.timezone)
         for text in self.blackout:
             yield from _problem("blackout", parse_dates, text)
+
+
+Schedule = Sequence[ScheduleSettings]
+
+
+def agent_intervals(schedule: Schedule) -> tuple[float, ...]:
+    """Return the intervals of the entries that decide on requests of agents."""
+    found = {each.interval for each in schedule if each.policy == Consolidate.name}
+    return tuple(sorted(found))
+
+
+def agent_problem(policy: str, schedule: Schedule) -> tuple[KeyPath, str] | None:
+    """Return why agents cannot be combined with other settings; None if they can.
+
+    Args:
+        policy: Name of the policy without a schedule.
+        schedule: The schedule.
+
+    Returns:
+        The setting that does not fit, and the error.
+    """
+    if not schedule and policy != Consolidate.name:
+        error = (
+            f"[api] requires the policy {Consolidate.name}, got {repr_value(policy)}"
+        )
+        return ("policy", "name"), error
+    intervals = agent_intervals(schedule)
+    if schedule and not intervals:
+        error = f"[api] requires an entry with the policy {Consolidate.name}"
+        return ("schedule",), error
+    if len(intervals) <= 1:
+        return None
+    listed = ", ".join(f"{seconds:g} s" for seconds in intervals)
+    return ("schedule",), (
+        f"expected one interval in all entries of {Consolidate.name}, that of the "
+        f"agents, got {listed}"
+    )
 
 
 def _problem(name: str, parse: Callable[[str], object], text: str) -> Iterator[str]:

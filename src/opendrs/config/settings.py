@@ -20,7 +20,7 @@ from opendrs.config.monitoring_settings import (
 from opendrs.config.notification_settings import NotificationSettings
 from opendrs.config.platform_kinds import PlatformConnection
 from opendrs.config.policy_loading import build_policy
-from opendrs.config.schedule_settings import ScheduleSettings
+from opendrs.config.schedule_settings import ScheduleSettings, agent_intervals
 from opendrs.config.secret_sources import source_problems
 from opendrs.config.web_settings import WebSettings
 from opendrs.errors import DiagnosticCode, InvalidSettingError, UnknownPlatformError
@@ -315,6 +315,12 @@ class Settings:
     def policy_names(self) -> str:
         """Return the policies of the controller as they are displayed."""
         return ", ".join(self.controller_policies)
+
+    @property
+    def agent_interval(self) -> float:
+        """Return the interval of the cycles that decide on requests of agents."""
+        intervals = agent_intervals(self.schedule)
+        return intervals[0] if intervals else self.controller.interval
 
     def load_policy(
         self, name: str | None = None, changes: Mapping[str, object] | None = None

@@ -36,7 +36,11 @@ from opendrs.config.platform_kinds import (
     PlatformRegistry,
 )
 from opendrs.config.policy_loading import bind_policy
-from opendrs.config.schedule_settings import ScheduleSettings
+from opendrs.config.schedule_settings import (
+    Schedule,
+    ScheduleSettings,
+    agent_problem,
+)
 from opendrs.config.settings import (
     DEFAULT_POLICY,
     RESERVED_NAME,
@@ -50,7 +54,6 @@ from opendrs.config.web_settings import WebSettings
 from opendrs.errors import ConfigurationError, UnknownPolicyError
 from opendrs.escapes import repr_value
 from opendrs.model import DEFAULT_LIMITS, DEFAULT_PROTECTION, Limits, Protection
-from opendrs.policies.consolidation import Consolidate
 
 _TABLES = frozenset(
     {
@@ -148,6 +151,7 @@ class _SettingsReader:
         rules, diagnostics = validate_rules(tables.get("rules", []), ("rules",))
         self.diagnostics += diagnostics
         name, policies = self._policies(tables.get("policy", {}), limits)
+        schedule = tuple(self._schedule(tables, limits, policies))
         return Settings(
             platforms=self._platforms(tables.get("platform", {})),
             policy=name,
@@ -159,8 +163,8 @@ class _SettingsReader:
             store=self._bind_given(StoreSettings, ("store",), tables),
             agent=self._bind_given(AgentSettings, ("agent",), tables),
             controller=self._controller(tables, limits),
-            schedule=tuple(self._schedule(tables, limits, policies)),
-            api=self._api(tables, name),
+            schedule=schedule,
+            api=self._api(tables, name, schedule),
             metrics=self._bind_given(MetricsSettings, ("metrics",), tables),
             notifications=tuple(self._notifications(tables.get("notifications", []))),
             web=self._web(tables),
@@ -224,15 +228,13 @@ class _SettingsReader:
             if bound.partial_value is not None:
                 yield self._resolve_paths(at, bound.partial_value)
 
-    def _api(self, tables: Mapping[str, object], policy: str) -> ApiSettings | None:
+    def _api(
+        self, tables: Mapping[str, object], policy: str, schedule: Schedule
+    ) -> ApiSettings | None:
         if "api" not in tables:
             return None
-        if policy != Consolidate.name:
-            message = (
-                f"[api] requires the policy {Consolidate.name}, "
-                f"got {repr_value(policy)}"
-            )
-            self._diagnose(("policy", "name"), message, DiagnosticCode.INCONSISTENT)
+        if problem := agent_problem(policy, schedule):
+            self._diagnose(*problem, DiagnosticCode.INCONSISTENT)
         return self._bind(ApiSettings, ("api",), tables)
 
     def _controller(
@@ -256,10 +258,6 @@ class _SettingsReader:
             message = f"expected tables [[schedule]], got {repr_value(value)}"
             self._diagnose(("schedule",), message, DiagnosticCode.WRONG_TYPE)
             return
-        if value and "api" in tables:
-            message = "expected no [[schedule]] with [api]: requests of agents are "
-            message += "decided on in each cycle"
-            self._diagnose(("schedule",), message, DiagnosticCode.INCONSISTENT)
         names: set[str] = set()
         for index, table in enumerate(value):
             at: KeyPath = ("schedule", index)

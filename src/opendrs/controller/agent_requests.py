@@ -218,21 +218,25 @@ class RequestBatch:
         store: Contains the step records.
         clock: The time.
         limits: Validity of requests and samples.
+        schedule: Name of the entry of the schedule that it decides for, or empty.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each a dependency of a decision
         self,
         policy: Consolidate,
         request_store: RequestStore,
         store: Store,
         clock: Clock,
         limits: StalenessLimits,
+        *,
+        schedule: str = "",
     ) -> None:
         self._policy = policy
         self._request_store = request_store
         self._store = store
         self._clock = clock
         self._limits = limits
+        self._schedule = schedule
         self._pending: tuple[PendingRequest, ...] = ()
         self._unresponsive: frozenset[NodeId] = frozenset()
 
@@ -240,6 +244,14 @@ class RequestBatch:
     def policy(self) -> Consolidate:
         """Return the policy that is evaluated."""
         return self._policy
+
+    def has_requests(self) -> bool:
+        """Return True if a request for an action waits for a decision."""
+        return any(
+            request.state is RequestState.QUEUED
+            and request.load_state != LoadState.NORMAL
+            for request in self._request_store.latest_per_node()
+        )
 
     def reconcile(self) -> None:
         """Close executed requests; queue requests again that were only evaluated."""
@@ -273,10 +285,11 @@ class RequestBatch:
         }
         repair = repair_before_requests(self._policy, snapshot, without_samples)
         if repair is not None:
-            yield Evaluation(without_samples, repair)
+            yield Evaluation(without_samples, repair, schedule=self._schedule)
         self._pending = self._claim_queued(latest, responsive, snapshot)
         memory = self._agent_input(responsive, snapshot, now)
-        yield Evaluation(memory, self._policy.decide_requests(snapshot, memory))
+        decision = self._policy.decide_requests(snapshot, memory)
+        yield Evaluation(memory, decision, schedule=self._schedule)
 
     def record_decision(
         self, decision: Decision[Any], run: str, started: Sequence[Step]

@@ -225,13 +225,19 @@ class Controller:
             self._replace_parts(self._settings.reconfigure())
             now = self._execution.clock.monotonic()
             if self._wakeup_event.consume():
-                self._timer.expedite(now, self._settings.batch_window)
+                self._request_cycle(now)
             remaining = self._timer.remaining(now)
             if remaining <= 0 or self._is_scheduled(now):
                 return True
             execute_approved(self._cycle)
             self._execution.clock.sleep(min(remaining, POLL_INTERVAL))
         return False
+
+    def _request_cycle(self, now: float) -> None:
+        """Request an early cycle."""
+        self._timer.expedite(now, self._settings.batch_window)
+        if self._schedule is not None:
+            self._schedule.request_cycle()
 
     def _is_scheduled(self, now: float) -> bool:
         """Return True if the schedule has a cycle that is due."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -26,10 +26,18 @@ _STARTED = "started_at"
 
 @dataclass(frozen=True, slots=True)
 class ScheduledPolicy:
-    """Entry of the schedule, with its decision source."""
+    """Entry of the schedule.
+
+    Attributes:
+        settings: Its settings.
+        source: Its decision source.
+        is_requested: Function that returns True if its decision is requested before
+            it is due.
+    """
 
     settings: ScheduleSettings
     source: DecisionSource
+    is_requested: Callable[[], bool] = lambda: False
 
 
 class PolicySchedule:
@@ -66,6 +74,7 @@ class PolicySchedule:
         self._current: ScheduledPolicy | None = None
         self._last_cycle: float | None = None
         self._reported_open: tuple[str, ...] | None = None
+        self._is_requested = True  # requests of before the start
 
     @property
     def policy(self) -> Policy[Any]:
@@ -81,13 +90,23 @@ class PolicySchedule:
             return True
         return self._clock.monotonic() - self._last_cycle >= self._interval
 
+    def request_cycle(self) -> None:
+        """Consider in the next cycle which entries have a requested decision."""
+        self._is_requested = True
+
     def start_cycle(self) -> None:
         """Choose the entry for the cycle that starts now, and record its start.
+
+        After `request_cycle`, open entries whose decision is requested follow those
+        that are due.
 
         Raises:
             StoreError: The store cannot be written.
         """
         self._update()
+        if self._is_requested:
+            self._waiting = tuple(dict.fromkeys((*self._waiting, *self._requested())))
+            self._is_requested = False
         self._last_cycle = self._clock.monotonic()
         self._current = None
         if self._waiting:
@@ -137,6 +156,13 @@ class PolicySchedule:
             self._settings, self._started, now, self._waiting
         )
         self._report_open(now)
+
+    def _requested(self) -> Iterator[str]:
+        """Yield the names of the open entries whose decision is requested."""
+        now = self._clock.now()
+        for name, entry in self._entries.items():
+            if calendar_of(entry.settings).is_open(now) and entry.is_requested():
+                yield name
 
     def _report_open(self, now: datetime) -> None:
         """Log the entries that are open, and the others, if that has changed."""

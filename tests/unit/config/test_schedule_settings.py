@@ -195,11 +195,35 @@ def test_invalid_schedule_is_one_error(text: str, place: str, code: str) -> None
     assert errors == {place: DiagnosticCode(code)}
 
 
-def test_schedule_with_agents_is_rejected() -> None:
-    _, errors = read(
-        '[policy]\nname = "consolidate"\n[[schedule]]\npolicy = "consolidate"\n'
-        '[api]\ncertificate = "c"\nkey = "k"\ntokens = "t"\n'
-    )
+AGENTS = '[api]\ncertificate = "c"\nkey = "k"\ntokens = "t"\n'
+BALANCE = '[[schedule]]\npolicy = "balance"\n'
+BY_NIGHT = '[[schedule]]\npolicy = "consolidate"\nname = "night"\ninterval = 60\n'
+
+
+def test_agents_use_the_interval_of_the_entry_of_consolidate() -> None:
+    settings, errors = read(BALANCE + BY_NIGHT + AGENTS)
+
+    assert errors == {}
+    assert settings.agent_interval == 60
+
+
+def test_agents_use_the_interval_of_the_controller_without_schedule() -> None:
+    text = '[policy]\nname = "consolidate"\n[controller]\ninterval = 90\n'
+
+    settings, _ = read(text + AGENTS)
+
+    assert settings.agent_interval == 90
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        BALANCE,  # nothing decides on requests
+        BY_NIGHT + '[[schedule]]\npolicy = "consolidate"\ninterval = 300\n',
+    ],
+)
+def test_schedule_that_does_not_fit_agents_is_rejected(entries: str) -> None:
+    _, errors = read(entries + AGENTS)
 
     assert errors == {"schedule": DiagnosticCode.INCONSISTENT}
 
