@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest
 
-.PHONY: run test test-all test-slow test-labs test-clusters soak check lint types layers cover bench bench-anti-affinity bench-backtest bench-cycle bench-ha bench-cloudsim bench-consolidation bench-dashboard bench-data-center bench-scaling bench-optimizer bench-placement bench-pve bench-requests bench-roadef bench-web lock schema codes metrics openapi pictures web libvirt clean
+.PHONY: run test test-all test-slow test-labs test-clusters soak check lint types layers cover bench bench-anti-affinity bench-backtest bench-cycle bench-ha bench-cloudsim bench-consolidation bench-dashboard bench-data-center bench-forecast bench-scaling bench-optimizer bench-placement bench-pve bench-requests bench-roadef bench-web lock schema codes metrics openapi pictures web libvirt clean
 
 run: $(VENV)/ready
 	$(BIN)/opendrs demo --serve
@@ -129,6 +129,10 @@ bench-web: $(VENV)/ready
 # A recorded month under all policies; some eight CPU minutes.
 bench-backtest: $(VENV)/ready
 	PYTHONPATH=benchmarks $(BIN)/python benchmarks/runners/backtest.py
+
+# Policies with and without a forecast, over recorded load.
+bench-forecast: $(VENV)/ready
+	$(BIN)/python benchmarks/runners/forecast.py
 
 # CPU and memory of whole cycles; two minutes. Beside another commit, which takes
 # longer: make bench-cycle BEFORE=../older/src.

@@ -119,6 +119,10 @@ class SelectionState:
                     other, arrays.allowed[row], (source, node)
                 )
 
+    def close_target(self, node: int) -> None:
+        """Let no further group move to the node at *node*."""
+        self._assignment.available[node] = -np.inf
+
     def better_infeasible_nodes(
         self, best: BestMove, metric: ImbalanceMetric
     ) -> Iterator[tuple[str, str]]:

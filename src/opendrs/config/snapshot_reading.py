@@ -27,6 +27,7 @@ from opendrs.config.snapshot_schema import (
     AllocationEntry,
     CapacityEntry,
     DiskEntry,
+    ForecastEntry,
     GuestEntry,
     LimitEntry,
     NodeEntry,
@@ -50,6 +51,7 @@ from opendrs.model import (
     Allocation,
     AntiAffinity,
     Disk,
+    Forecast,
     Guest,
     GuestId,
     GuestState,
@@ -220,6 +222,7 @@ def _guest(name: str, entry: GuestEntry) -> Guest:
         managed_by=entry.get("managed_by"),
         lock=entry.get("lock"),
         disks=_disks(entry.get("disks")),
+        forecast=_forecast(entry.get("forecast")),
     )
 
 
@@ -231,6 +234,14 @@ def _usage(entry: UsageEntry | None) -> Usage:
     if entry is None:
         return UNKNOWN_USAGE
     return Usage(entry.get("cpu"), entry.get("memory"))
+
+
+def _forecast(entry: ForecastEntry | None) -> Forecast | None:
+    if entry is None:
+        return None
+    return Forecast(
+        expected=_usage(entry.get("expected")), upper=_usage(entry.get("upper"))
+    )
 
 
 def _pressure(entry: PressureEntry | None) -> Pressure:

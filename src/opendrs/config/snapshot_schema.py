@@ -167,6 +167,14 @@ class DiskEntry(TypedDict):
 
 
 @with_config(_STRICT)
+class ForecastEntry(TypedDict, total=False):
+    """Mean usage over the next hours; values that are not forecast are absent."""
+
+    expected: UsageEntry
+    upper: UsageEntry
+
+
+@with_config(_STRICT)
 class NodeEntry(TypedDict, total=False):
     """A hypervisor host."""
 
@@ -216,11 +224,7 @@ class GuestEntry(TypedDict):
     node: Annotated[Name, Field(description="Node of the guest.")]
     kind: Annotated[GuestKind, Coerced, Field(description="Kind of guest.")]
     state: NotRequired[
-        Annotated[
-            GuestState,
-            Coerced,
-            Field(description="State; unknown if absent."),
-        ]
+        Annotated[GuestState, Coerced, Field(description="State; unknown if absent.")]
     ]
     limit: NotRequired[LimitEntry]
     usage: NotRequired[UsageEntry]
@@ -275,6 +279,7 @@ class GuestEntry(TypedDict):
     disks: NotRequired[
         Annotated[list[DiskEntry], Field(description="Disks of the guest.")]
     ]
+    forecast: NotRequired[ForecastEntry]
 
 
 StrictFlag = Annotated[
@@ -385,6 +390,7 @@ FIELDS = frozenset(
         AllocationEntry,
         StorageEntry,
         DiskEntry,
+        ForecastEntry,
         NodeAffinityEntry,
         TagExclusionEntry,
     )

@@ -23,6 +23,7 @@ from opendrs.model import (
     Allocation,
     AntiAffinity,
     Disk,
+    Forecast,
     Guest,
     GuestState,
     Node,
@@ -192,6 +193,7 @@ def _guest(guest: Guest) -> Document:
         managed_by=guest.managed_by,
         lock=guest.lock,
         disks=_entries(guest.disks),
+        forecast=_forecast(guest.forecast),
     )
 
 
@@ -229,6 +231,14 @@ def _resources(resources: Resources | None) -> Document | None:
 
 def _usage(usage: Usage) -> Document | None:
     return _without_none(cpu=_number(usage.cpu), memory=usage.memory) or None
+
+
+def _forecast(forecast: Forecast | None) -> Document | None:
+    if forecast is None:
+        return None
+    return _without_none(
+        expected=_usage(forecast.expected), upper=_usage(forecast.upper)
+    )
 
 
 def _pressure(pressure: Pressure) -> Document | None:

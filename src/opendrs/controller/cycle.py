@@ -23,6 +23,7 @@ from opendrs.controller.policy_memory import load_memory, save_memory
 from opendrs.controller.protection import CircuitBreaker
 from opendrs.controller.recovery import recover
 from opendrs.controller.serialization import cycle_record
+from opendrs.controller.usage_history import record_usage
 from opendrs.model import Snapshot, Step
 from opendrs.optimizer import Portion
 from opendrs.policies import (
@@ -31,6 +32,7 @@ from opendrs.policies import (
     Policy,
     Return,
     first_repair,
+    forecast_horizon_of,
     with_drain_notes,
 )
 from opendrs.policies.optimize import Repair
@@ -294,6 +296,8 @@ def _decide(
     snapshot = enrich_snapshot(
         observed, source.policy, execution.store, execution.protection
     )
+    if forecast_horizon_of(source.policy):
+        record_usage(snapshot, execution.store)
     CircuitBreaker(
         execution.store,
         execution.protection,

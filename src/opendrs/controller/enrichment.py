@@ -12,8 +12,9 @@ from opendrs.controller.node_inventory import fill_known_nodes
 from opendrs.controller.power_failures import exclude_failed_power_nodes
 from opendrs.controller.protection import protect
 from opendrs.controller.reservations import add_reservations
+from opendrs.controller.usage_history import add_forecasts
 from opendrs.model import DEFAULT_PROTECTION, Protection, Snapshot
-from opendrs.policies import Policy
+from opendrs.policies import Policy, forecast_horizon_of
 from opendrs.policies.optimize import Optimize
 from opendrs.policies.optimize.repairs import has_repairable_violation
 from opendrs.ports import Platform, Store
@@ -31,7 +32,8 @@ def enrich_snapshot(
 
     Added are the times of recent migrations and power-ons, the bandwidth and the dirty
     rates of recent migrations, the capacity of nodes that are powered off, migrations
-    that may be running without being visible, and the guests of reservations.
+    that may be running without being visible, the guests of reservations, and the
+    forecasts that the policy plans for.
     Nodes that recently failed to power on or off are excluded, those that an operator
     drains are in maintenance, and the cluster is protected as
     `opendrs.controller.protection.protect` does.
@@ -46,6 +48,9 @@ def enrich_snapshot(
     reliable = exclude_failed_power_nodes(drained, store)
     rated = add_migration_rates(reliable, store)
     complete = add_recent_actions(rated, recent)
+    horizon = forecast_horizon_of(policy)
+    if horizon:
+        complete = add_forecasts(complete, store, horizon)
     repairs = isinstance(policy, Optimize) and has_repairable_violation(
         complete,
         policy.limits,

@@ -1,8 +1,11 @@
-"""Metrics of a placement: load, imbalance, TOPSIS, AHP, start placement."""
+"""Metrics of a placement: load, forecast, imbalance, TOPSIS, AHP, start placement."""
 
 from opendrs.metrics.ahp import AhpMethod as AhpMethod
 from opendrs.metrics.ahp import ahp as ahp
 from opendrs.metrics.ahp import judgment_matrix as judgment_matrix
+from opendrs.metrics.forecast import MAX_HOURS as MAX_HOURS
+from opendrs.metrics.forecast import LoadForecast as LoadForecast
+from opendrs.metrics.forecast import forecast_loads as forecast_loads
 from opendrs.metrics.imbalance import ImbalanceMetric as ImbalanceMetric
 from opendrs.metrics.imbalance import divisor as divisor
 from opendrs.metrics.imbalance import imbalance as imbalance

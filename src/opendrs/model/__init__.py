@@ -58,6 +58,7 @@ from opendrs.model.resources import UNKNOWN_ALLOCATION as UNKNOWN_ALLOCATION
 from opendrs.model.resources import UNKNOWN_PRESSURE as UNKNOWN_PRESSURE
 from opendrs.model.resources import UNKNOWN_USAGE as UNKNOWN_USAGE
 from opendrs.model.resources import Allocation as Allocation
+from opendrs.model.resources import Forecast as Forecast
 from opendrs.model.resources import Pressure as Pressure
 from opendrs.model.resources import Resources as Resources
 from opendrs.model.resources import Stall as Stall

@@ -11,6 +11,7 @@ from opendrs.model.identifiers import GuestId, NodeId
 from opendrs.model.resources import (
     UNKNOWN_PRESSURE,
     UNKNOWN_USAGE,
+    Forecast,
     Pressure,
     Resources,
     Usage,
@@ -68,6 +69,7 @@ class Guest:
             the rebalancer of the platform; None if there is none.
         lock: Operation of the platform that locks it, such as backup; None if none.
         disks: Its disks; None if unknown.
+        forecast: Use in the next hours; None if it is not forecast.
 
     Raises:
         ModelError: The uptime or the dirty rate is negative or not finite, the guest
@@ -93,6 +95,7 @@ class Guest:
     managed_by: str | None = None
     lock: str | None = None
     disks: tuple[Disk, ...] | None = None
+    forecast: Forecast | None = None
 
     def __post_init__(self) -> None:
         for name in ("uptime", "dirty_rate"):

@@ -121,6 +121,32 @@ class Usage:
 UNKNOWN_USAGE = Usage()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """Mean use over the horizon of a policy, from former use.
+
+    Attributes:
+        expected: Expected use; None for each resource that is not forecast.
+        upper: Use that is not exceeded in nine cases of ten; at least the expected one.
+
+    Raises:
+        ModelError: Only one of both is known, or the expected use is the larger one.
+    """
+
+    expected: Usage
+    upper: Usage
+
+    def __post_init__(self) -> None:
+        for name in ("cpu", "memory"):
+            expected, upper = getattr(self.expected, name), getattr(self.upper, name)
+            if (expected is None) != (upper is None):
+                raise ModelError(f"forecast: expected both or no bound of {name}")
+            if expected is not None and upper < expected:
+                raise ModelError(
+                    f"forecast: upper {name}: expected at least {expected}, got {upper}"
+                )
+
+
 @dataclass(frozen=True, slots=True)
 class Stall:
     """Fraction of time in which tasks were stalled for one resource.

@@ -14,15 +14,24 @@ only two of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from opendrs.arrays import MobilityFilter, SelectionState
+from opendrs.arrays import BestMove, MobilityFilter, SelectionState
 from opendrs.metrics import ImbalanceMetric, LoadModel, node_loads
-from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot, format_count
+from opendrs.model import (
+    DEFAULT_LIMITS,
+    GuestId,
+    Limits,
+    Seconds,
+    Snapshot,
+    format_count,
+    format_list,
+)
 from opendrs.planning import GroupMove, sequence_in_order
 from opendrs.policies.balance_gates import gated
 from opendrs.policies.base import MAX_IMBALANCE, Decision, DecisionReason, require_ratio
+from opendrs.policies.forecast import ExpectedLoad, HorizonBounds, require_horizon
 from opendrs.policies.load_metrics import (
     SelectionMethod,
     best_move,
@@ -52,6 +61,8 @@ class Balance:
         max_migrations: Most guests that are migrated.
         allow_cold_migration: Whether containers may be stopped, moved and started.
         imbalance_metric: Imbalance in [0, 1], or the raw coefficient of variation.
+        forecast_horizon: Time over which the expected load of guests counts instead of
+            the measured one, at most 24 h; 0 for the measured load.
         repair_first: True to repair violated strict rules before this policy decides.
         limits: Limits of the operator.
 
@@ -67,6 +78,7 @@ class Balance:
     max_migrations: int = 100
     allow_cold_migration: bool = False
     imbalance_metric: ImbalanceMetric = ImbalanceMetric.CV
+    forecast_horizon: Seconds = 0.0
     repair_first: bool = True
     limits: Limits = DEFAULT_LIMITS
 
@@ -74,6 +86,7 @@ class Balance:
         require_ratio("min_improvement", self.min_improvement, 1.0)
         normalized = self.imbalance_metric is ImbalanceMetric.NORMALIZED_CV
         require_ratio("threshold", self.threshold, 1.0 if normalized else MAX_IMBALANCE)
+        require_horizon(self.forecast_horizon, self.load_model)
         if self.max_migrations < 0:
             raise ValueError(
                 f"max_migrations: expected at least 0, got {self.max_migrations}"
@@ -89,10 +102,27 @@ class Balance:
         if precondition is not None:
             return Decision(precondition[0], memory, detail=precondition[1])
         part = MeasuredPart.of(snapshot, self.load_model)
-        return part.name_unmeasured(self._decide(part.snapshot))
+        expected = ExpectedLoad.of(part.snapshot, self.forecast_horizon)
+        bounds = HorizonBounds(expected.snapshot) if expected.forecast else None
+        decision = self._decide(expected.snapshot, bounds)
+        if expected.forecast and not decision.plan.steps:
+            present = self._decide(part.snapshot, None)
+            if present.plan.steps:
+                moves = format_count(len(present.plan.steps), "migration")
+                now = f"{present.detail} with {moves} for the load now"
+                decision = expected.delayed(decision, now)
+        decision = replace(decision, notes=(*expected.notes(), *decision.notes))
+        return part.name_unmeasured(decision)
 
-    def _decide(self, snapshot: Snapshot) -> Decision[None]:
-        """Return the decision on *snapshot*, of which all or nothing is measured."""
+    def _decide(
+        self, snapshot: Snapshot, bounds: HorizonBounds | None
+    ) -> Decision[None]:
+        """Return the decision on *snapshot*, of which all or nothing is measured.
+
+        Args:
+            snapshot: The cluster.
+            bounds: Bounds of the loads that are expected; None without a forecast.
+        """
         before = load_metrics(
             node_loads(snapshot, self.load_model), self.imbalance_metric
         )
@@ -108,10 +138,13 @@ class Balance:
                 before=before,
                 after=before,
             )
-        return self._balance(snapshot, before)
+        return self._balance(snapshot, before, bounds)
 
     def _balance(
-        self, snapshot: Snapshot, before: Mapping[str, float]
+        self,
+        snapshot: Snapshot,
+        before: Mapping[str, float],
+        bounds: HorizonBounds | None,
     ) -> Decision[None]:
         """Return the moves for *snapshot*, whose metrics are *before*."""
         state = SelectionState(
@@ -123,7 +156,9 @@ class Balance:
             ),
         )
         notes = planning_notes(state)
-        moves, reason, detail = self._select_moves(state)
+        vetoes = Vetoes(state, bounds)
+        moves, reason, detail = self._select_moves(state, vetoes)
+        notes += vetoes.notes()
         if not moves and reason is DecisionReason.NO_CANDIDATE:
             notes += unplaceable_guests(state)
         sequenced = sequence_in_order(moves, snapshot, state.rules, self.limits)
@@ -145,7 +180,7 @@ class Balance:
         )
 
     def _select_moves(
-        self, state: SelectionState
+        self, state: SelectionState, vetoes: Vetoes
     ) -> tuple[list[GroupMove], DecisionReason, str]:
         """Apply moves to *state*; return them, and why there are no more."""
         moves: list[GroupMove] = []
@@ -170,6 +205,8 @@ class Balance:
                     f"the next move would reduce it by only {max(improvement, 0):.1%}"
                 )
                 return moves, DecisionReason.IMPROVEMENT_TOO_SMALL, detail
+            if vetoes.applies(best):
+                continue
             group = state.group(best)
             if len(group) > left:
                 limit = format_count(self.max_migrations, "migration")
@@ -180,4 +217,41 @@ class Balance:
                 state, best, before, self.load_model, self.imbalance_metric
             )
             moves.append(GroupMove(group, state.target(best), explanation))
+            vetoes.count(best)
             state.apply(best)
+
+
+class Vetoes:
+    """Targets that are avoided because the forecast objects.
+
+    Args:
+        state: State in which moves are selected.
+        bounds: Bounds of the loads that are expected; None without a forecast.
+    """
+
+    def __init__(self, state: SelectionState, bounds: HorizonBounds | None) -> None:
+        self._state, self._bounds = state, bounds
+        self._notes: list[str] = []
+
+    def applies(self, best: BestMove) -> bool:
+        """Return True if the forecast objects to *best*; close its target then."""
+        if self._bounds is None:
+            return False
+        group, target = self._state.group(best), self._state.target(best)
+        objection = self._bounds.objection(group, group[0].node, target)
+        if objection is None:
+            return False
+        names: list[GuestId] = [guest.id for guest in group]
+        self._notes.append(f"forecast: {format_list(names)} not moved: {objection}")
+        self._state.close_target(best.target)
+        return True
+
+    def count(self, best: BestMove) -> None:
+        """Count the move *best*, which is part of the plan."""
+        if self._bounds is not None:
+            group, target = self._state.group(best), self._state.target(best)
+            self._bounds.move(group, group[0].node, target)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return a note for each move that was avoided."""
+        return tuple(self._notes)

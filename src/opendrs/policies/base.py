@@ -60,6 +60,8 @@ class DecisionReason(StrEnum):
     """Every node in maintenance is empty."""
     LOAD_BELOW_GATE = "load-below-gate"
     """No node is loaded enough for a migration for balance, by the limits."""
+    FORECAST_DELAYS = "forecast-delays"
+    """The load that is expected over the horizon requires no migration."""
     RETURNS_GUESTS = "returns-guests"
     """The plan returns guests to the node that they were drained from."""
 
@@ -85,6 +87,7 @@ _REASON_TEXTS = {
     DecisionReason.DRAINS_NODES: "drains nodes in maintenance",
     DecisionReason.NODES_EMPTY: "every node in maintenance is empty",
     DecisionReason.LOAD_BELOW_GATE: "no node is loaded enough to balance",
+    DecisionReason.FORECAST_DELAYS: "delayed by the forecast",
     DecisionReason.RETURNS_GUESTS: "returns guests to a node that was drained",
 }
 

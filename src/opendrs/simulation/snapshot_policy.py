@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from opendrs.controller.usage_history import HourlyUsage
 from opendrs.model import (
     AntiAffinity,
     Guest,
@@ -32,7 +33,7 @@ from opendrs.model import (
     StepId,
     Usage,
 )
-from opendrs.policies import Policy
+from opendrs.policies import Policy, forecast_horizon_of
 from opendrs.policies.consolidation.assignment import NodeMove
 from opendrs.simulation.hardware import GuestSpecs, HostSpecs
 from opendrs.simulation.observation import stall_at_load
@@ -84,6 +85,7 @@ class SnapshotPolicy:
         self._policy, self._workload = policy, workload
         self._hosts, self._guests = hosts, guests
         self._memory = policy.initial_memory()
+        self._history = HourlyUsage()
         self._node_ids = [*map(NodeId, _numbered("host", len(hosts.cpu)))]
         self._guest_ids = [*map(GuestId, _numbered("guest", len(guests.cpu)))]
         self._node_index = {name: index for index, name in enumerate(self._node_ids)}
@@ -92,7 +94,12 @@ class SnapshotPolicy:
 
     def decide(self, state: SimulatedState) -> list[NodeMove]:
         """Return the moves that the policy decides, in the order of its plan."""
-        decision = self._policy.decide(self.snapshot(state), self._memory)
+        snapshot = self.snapshot(state)
+        horizon = forecast_horizon_of(self._policy)
+        if horizon:
+            self._history.add(snapshot)
+            snapshot = self._history.add_forecasts(snapshot, horizon)
+        decision = self._policy.decide(snapshot, self._memory)
         self._memory = decision.memory
         return [
             NodeMove(

@@ -244,6 +244,25 @@ class ContentionThresholds:
     mean_memory: float
     waits: Mapping[GuestId, str]
 
+    def with_margins(
+        self, snapshot: Snapshot, margins: Mapping[NodeId, float]
+    ) -> ContentionThresholds:
+        """Return thresholds that leave each node at least its margin of cores.
+
+        Args:
+            snapshot: The cluster.
+            margins: Cores by which the load may exceed that of *snapshot*; of nodes
+                without a margin the thresholds stay.
+        """
+        capacities = {name: snapshot.nodes[name].capacity for name in self.cpu}
+        cpu = {
+            name: threshold
+            if (capacity := capacities[name]) is None or name not in margins
+            else min(threshold, max(0.0, capacity.cpu - margins[name]))
+            for name, threshold in self.cpu.items()
+        }
+        return replace(self, cpu=cpu)
+
     def cores_above(self, loads: Loads) -> float:
         """Return the unmet demand for cores at *loads*."""
         return sum(

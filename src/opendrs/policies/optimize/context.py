@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from opendrs.metrics import LoadModel
+from opendrs.metrics import LoadModel, node_loads
 from opendrs.model import GIB, Limits, Snapshot
 from opendrs.optimizer import Objective, Problem, SearchKind, freeze_groups
 from opendrs.policies.optimize.budget import Budget
@@ -108,6 +108,26 @@ class OptimizeContext:
             self.weights,
             self.cluster.fill,
         )
+
+
+def memory_fill(
+    snapshot: Snapshot, load_model: LoadModel, failures: int
+) -> tuple[float, list[str]]:
+    """Return the part of its memory that each node may use, and notes about it.
+
+    Args:
+        snapshot: Cluster.
+        load_model: Load that counts.
+        failures: Number of nodes that may fail at once.
+    """
+    memory = [
+        (load.capacity.memory, float(snapshot.nodes[name].usage.memory or 0))
+        for name, load in node_loads(snapshot, load_model).items()
+    ]
+    fill = max_memory_fill(memory, failures)
+    if fill is None:
+        return 1.0, [reserve_shortage(memory, failures)]
+    return fill, []
 
 
 def max_memory_fill(

@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from opendrs.arrays import MobilityFilter
 from opendrs.metrics import LoadModel, node_loads
-from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot
+from opendrs.model import DEFAULT_LIMITS, Limits, Seconds, Snapshot
 from opendrs.optimizer import (
     IterationLimit,
     Objective,
@@ -38,6 +38,7 @@ from opendrs.policies.base import (
     DecisionReason,
     require_ratio,
 )
+from opendrs.policies.forecast import ExpectedLoad, require_horizon
 from opendrs.policies.optimize.budget import KNEE, Budget
 from opendrs.policies.optimize.candidate import (
     REPLAN_ITERATIONS,
@@ -50,8 +51,7 @@ from opendrs.policies.optimize.candidate import (
 from opendrs.policies.optimize.contention import contention_thresholds, unmet_demand
 from opendrs.policies.optimize.context import (
     OptimizeContext,
-    max_memory_fill,
-    reserve_shortage,
+    memory_fill,
 )
 from opendrs.policies.optimize.decision import explain_decision, idle_decision
 from opendrs.policies.optimize.encoding import EncodedCluster
@@ -152,6 +152,8 @@ class Optimize:
         iterations_per_group: Moves evaluated per move group, at most 40 million in
             total. If a budget of migrations binds, other numbers of groups count.
         seed: Seed of the random numbers.
+        forecast_horizon: Time over which the expected load of guests counts instead of
+            the measured one, at most 24 h; 0 for the measured load.
         search: Search for large clusters: compiled; plain, which needs no compiled code
             and finds slightly worse plans; or auto, which is compiled where compiled
             code is available. A note states if it was plain.
@@ -178,6 +180,7 @@ class Optimize:
     allow_cold_migration: bool = False
     iterations_per_group: int = 1000
     seed: int = 0
+    forecast_horizon: Seconds = 0.0
     search: SearchKind = SearchKind.AUTO
     limits: Limits = DEFAULT_LIMITS
 
@@ -213,6 +216,7 @@ class Optimize:
                 "cpu_weight, memory_weight: expected one above 0 for the goal balance, "
                 "got 0 and 0"
             )
+        require_horizon(self.forecast_horizon, self.load_model)
         Budget.parse(self.budget)
 
     def initial_memory(self) -> None:
@@ -238,29 +242,37 @@ class Optimize:
             return Decision(unmet[0], None, detail=unmet[1])
         part = MeasuredPart.of(snapshot, self.load_model)
         gate = closed_gates(part.snapshot, self.limits, self.load_model)
-        prepared = self._prepare(part.snapshot, gate)
+        expected = ExpectedLoad.of(part.snapshot, self.forecast_horizon)
+        prepared = self._prepare(expected, gate)
         if not isinstance(prepared, Decision):
             prepared = explain_decision(best_plan(prepared, stop, _safe_plan))
+        elif expected.forecast:
+            present = self._prepare(ExpectedLoad.of(part.snapshot, 0.0), gate)
+            if not isinstance(present, Decision):
+                now = f"{IMBALANCE} {present.before.imbalance:.3f} now"
+                prepared = expected.delayed(prepared, now)
         return part.name_unmeasured(prepared)
 
     def _prepare(
-        self, snapshot: Snapshot, gate: str | None
+        self, expected: ExpectedLoad, gate: str | None
     ) -> OptimizeContext | Decision[None]:
         """Return the context of the search, or the decision if there is no work.
 
         Args:
-            snapshot: Cluster.
+            expected: Cluster with the load that counts.
             gate: Why no guest is migrated for balance; None if one may be.
         """
-        goals = self._goals(gate)
+        goals, snapshot = self._goals(gate), expected.snapshot
         if Goal.REPAIR in goals:
             snapshot = with_drain_rule(snapshot)
         demand = unmet_demand(snapshot, self.pressure_threshold)
         snapshot = demand.apply_to(snapshot)
-        fill, shortages = self._fill(snapshot)
+        fill, shortages = memory_fill(
+            snapshot, self.load_model, self.tolerated_node_failures
+        )
         thresholds = contention_thresholds(
             snapshot, self.load_model, self.contention_threshold, demand
-        )
+        ).with_margins(snapshot, expected.cpu_margins())
         weights = self.cpu_weight, self.memory_weight
         before = measure_cluster(
             snapshot, self.load_model, self.limits, thresholds, weights, fill
@@ -268,6 +280,7 @@ class Optimize:
         rules = compile_rules(snapshot)
         groups = self._movable_groups(snapshot, rules)
         notes = (
+            *expected.notes(),
             *demand.notes(),
             *cluster_notes(snapshot, rules, groups.skipped),
             *shortages,
@@ -367,18 +380,6 @@ class Optimize:
             search=search,
             notes=(*notes, *plain_notes),
         )
-
-    def _fill(self, snapshot: Snapshot) -> tuple[float, list[str]]:
-        """Return the part of its memory that each node may use, and notes about it."""
-        failures = self.tolerated_node_failures
-        memory = [
-            (load.capacity.memory, float(snapshot.nodes[name].usage.memory or 0))
-            for name, load in node_loads(snapshot, self.load_model).items()
-        ]
-        fill = max_memory_fill(memory, failures)
-        if fill is None:
-            return 1.0, [reserve_shortage(memory, failures)]
-        return fill, []
 
     def _objective(
         self, cluster: EncodedCluster, goals: tuple[Goal, ...], before: ClusterMetrics
