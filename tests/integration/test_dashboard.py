@@ -221,7 +221,7 @@ def test_waiting_plan_stays_open_and_the_next_cycle_is_shown(
         dashboard.sign_in(admin)
         plan = _plan(dashboard)
         status = page.get_by_role("region", name="Status")
-        status.get_by_text("may propose a plan").wait_for()
+        status.get_by_text("is still valid").wait_for()
         known = _runs(lab)
 
         eventually(lambda: len(_runs(lab) - known) > 3, "cycles with other loads")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DESKTOP, PHONE = (1440, 900), (390, 844)
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 _CHROMIUM = shutil.which("chromium")
-_WAITING = 20_000  # milliseconds, on a busy machine
+_WAITING = 60_000  # milliseconds, on a busy machine
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { get, Problem, put, remove, session } from "./api/client";
 import { isSignInPage, signIn } from "./api/oidc";
 import type { Session } from "./api/types";
+import { Finder } from "./components/finder";
 import { Badge, Empty, StateBadge } from "./components/parts";
 import { dateTime, duration } from "./format";
 import { announcement } from "./live/announce";
@@ -38,7 +39,7 @@ interface Screen {
 const SCREENS: readonly Screen[] = [
   { path: "overview", title: "Overview", show: () => <Overview /> },
   { path: "plans", title: "Plans", show: (id) => (id === undefined ? <Plans /> : <PlanPage id={id} />) },
-  { path: "reasons", title: "Why nothing", show: () => <Reasons /> },
+  { path: "reasons", title: "Why nothing, why not", show: () => <Reasons /> },
   { path: "nodes", title: "Nodes", show: (id) => (id === undefined ? <Nodes /> : <NodePage id={id} />) },
   { path: "guests", title: "Guests", show: (id) => (id === undefined ? <Guests /> : <GuestPage id={id} />) },
   { path: "rules", title: "Rules", show: () => <Rules /> },
@@ -154,6 +155,7 @@ function Navigation(props: { current: string }): JSX.Element {
         ) : null}
       </div>
       <div id="navigation" class="navigation" hidden={!visible}>
+        <Finder onFound={() => setOpen(false)} />
         <nav aria-label="Screens">
           <ul>
             {SCREENS.map(({ path, title }) => (

@@ -32,11 +32,23 @@ export function metricLabel(name: string): string {
   return METRICS[name]?.label ?? name.replaceAll("_", " ");
 }
 
-/** Return a line of an explanation; the name of a figure at its start as a label. */
+const CHANGE = /^([\d.]+) now, ([\d.]+) after$/;
+const STEP = /^(step \S+: |\d+ further steps?$)/;
+
+/** Return a line of an explanation; a figure at its start with its label and form. */
 export function detailText(line: string): string {
   const end = line.indexOf(": ");
-  const figure = METRICS[line.slice(0, end)];
-  return withDurations(figure ? `${figure.label}${line.slice(end)}` : line);
+  const name = line.slice(0, end);
+  const figure = METRICS[name];
+  if (figure === undefined) return withDurations(line);
+  const change = CHANGE.exec(line.slice(end + 2));
+  if (change === null) return withDurations(`${figure.label}${line.slice(end)}`);
+  return `${figure.label}: ${metricText(name, Number(change[1]))} now, ${metricText(name, Number(change[2]))} after`;
+}
+
+/** Return the lines of a decision without its steps, which are listed beside them. */
+export function detailLines(details: readonly string[]): string[] {
+  return details.filter((line) => !STEP.test(line)).map(detailText);
 }
 
 export function metricText(name: string, value: number | null | undefined): string {

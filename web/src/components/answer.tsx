@@ -4,6 +4,8 @@ import type { ComponentChildren, JSX } from "preact";
 import type { Metrics, Step } from "../api/types";
 import { count, dateTime, decimal, duration, percent, ratio, words } from "../format";
 import { metricLabel, metricText } from "../metrics";
+import { href, navigate } from "../router";
+import { DrainButton } from "./drain_button";
 import { Badge, Change, Empty, Facts, GuestLink, NodeLink } from "./parts";
 
 const SHOWN = 100;
@@ -214,6 +216,7 @@ function PreviewAnswer(props: { result: PreviewResult }): JSX.Element {
         <Badge tone={remaining.length === 0 ? "ok" : "warning"}>{remaining.length === 0 ? "node becomes empty" : `${count(remaining.length, "guest")} would stay`}</Badge>{" "}
         {count(steps.length, "migration")} from <NodeLink id={node} />. {detail}
       </p>
+      <div class="toolbar more"><DrainButton node={node} drained={false} onDone={() => navigate(href("nodes", node))} /></div>
       <Rows title="Guests that stay" head={[["Guest", "text"], ["Reason", "text"], ["Detail", "text"], ["What would have to change", "text"]]} rows={remaining.map((each) => [<GuestLink id={each.guest} />, words(each.reason), each.detail, each.remedy ?? ""])} />
       <Rows
         title="Targets afterwards"

@@ -20,25 +20,36 @@ interface Placed {
   end: number;
 }
 
-/** Return the times of the steps: real ones as far as they are known, else estimates. */
+/**
+ * Return the times of the steps: real ones as far as they are known, else estimates.
+ *
+ * The steps that wait keep the estimated distances from each other, and with them the limit
+ * of parallel migrations. The first of them starts when a running step ends.
+ */
 function placed(steps: readonly Step[]): Placed[] {
-  const starts = steps.flatMap((step) => (step.started_at === null ? [] : [Date.parse(step.started_at)]));
-  const origin = Math.min(...starts);
-  const elapsed = starts.length > 0 ? Math.max(...starts, ...steps.map((step) => Date.parse(step.ended_at ?? "") || 0)) : 0;
-  return steps
-    .filter((step) => step.approved !== false)
-    .flatMap((step) => {
-      const seconds = step.estimated_seconds ?? 0;
-      if (step.started_at !== null) {
-        const start = (Date.parse(step.started_at) - origin) / 1000;
-        const end = step.ended_at === null ? start + seconds : (Date.parse(step.ended_at) - origin) / 1000;
-        return [{ step, start, end }];
-      }
-      if (step.estimated_start === null) return [];
-      const start = starts.length > 0 ? Math.max(step.estimated_start, (elapsed - origin) / 1000) : step.estimated_start;
-      return [{ step, start, end: start + seconds }];
-    })
-    .sort((a, b) => a.start - b.start);
+  const approved = steps.filter((step) => step.approved !== false);
+  const started = startedSteps(approved);
+  const waiting = approved.flatMap((step) => (step.started_at === null && step.estimated_start !== null ? [{ step, start: step.estimated_start }] : []));
+  const shift = started.length === 0 ? 0 : nextStart(started) - Math.min(...waiting.map(({ start }) => start));
+  const later = waiting.map(({ step, start }) => ({ step, start: start + shift, end: start + shift + (step.estimated_seconds ?? 0) }));
+  return [...started, ...later].sort((a, b) => a.start - b.start);
+}
+
+function startedSteps(steps: readonly Step[]): Placed[] {
+  const times = steps.flatMap((step) => (step.started_at === null ? [] : [{ step, at: Date.parse(step.started_at) }]));
+  const origin = Math.min(...times.map(({ at }) => at));
+  return times.map(({ step, at }) => {
+    const start = (at - origin) / 1000;
+    const end = step.ended_at === null ? start + (step.estimated_seconds ?? 0) : (Date.parse(step.ended_at) - origin) / 1000;
+    return { step, start, end };
+  });
+}
+
+/** Return the time when the next step is expected to start. */
+function nextStart(started: readonly Placed[]): number {
+  const latest = Math.max(...started.map(({ step, start, end }) => (step.ended_at === null ? start : end)));
+  const running = started.filter(({ step }) => step.ended_at === null);
+  return running.length === 0 ? latest : Math.max(latest, Math.min(...running.map(({ end }) => end)));
 }
 
 export function Gantt(props: {

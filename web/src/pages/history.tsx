@@ -2,12 +2,11 @@
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { get, query, session } from "../api/client";
-import type { Cycle, CycleList, Explanation, MoveList, RecordedCluster as Recorded } from "../api/types";
+import { get, query, sentence, session } from "../api/client";
+import type { Cycle, CycleList, Explanation, RecordedCluster as Recorded } from "../api/types";
 import { guestCounts } from "../cluster";
-import { detailText, metricLabel, metricText } from "../metrics";
-import { MoveTable } from "../components/detail_panels";
-import { JobRunner } from "../components/job";
+import { detailLines, metricLabel, metricText } from "../metrics";
+import { ReplayRunner } from "../components/replay";
 import type { Arrow } from "../components/map_drawing";
 import { NodeMap } from "../components/node_map";
 import { Badge, Choice, Empty, ErrorNote, Heading, Panel, Pending } from "../components/parts";
@@ -17,6 +16,7 @@ import { nodeColumns } from "../live/delta";
 import { useDocument } from "../live/loader";
 import { state } from "../live/state";
 import { route, setParameter } from "../router";
+import { Moves } from "./moves";
 
 const LIMIT = 500;
 
@@ -32,46 +32,75 @@ export function History(): JSX.Element {
   );
 }
 
-function Moves(): JSX.Element {
-  const run = state.value?.controller.last_cycle?.run;
-  const found = useDocument<MoveList>("moves", (abort) => get(`/history/moves${query({ limit: 100 })}`, abort), run);
-  return (
-    <Panel title="Moves, the newest first">
-      {found.value === null ? <Pending error={found.error} reload={found.reload} what="moves" /> : <MoveTable moves={found.value.moves} />}
-    </Panel>
-  );
+/** The recorded cycles around a time, or the newest ones. */
+interface Cycles {
+  /** In the order of time, as on the slider. */
+  ordered: readonly Cycle[];
+  hasOlder: boolean;
+  loaded: boolean;
+  error: string | null;
+  loadOlder: () => void;
+  retry: () => void;
 }
 
-function CycleHistory(): JSX.Element {
+function useCycles(at: string | null): Cycles {
   const [cycles, setCycles] = useState<Cycle[]>([]);
   const [next, setNext] = useState<string | null>(null);
   const [error, setError] = useState<string | null>(null);
   const [loaded, setLoaded] = useState(false);
+  const interval = state.value?.controller.interval ?? 0;
+  // So that the slider leads to both sides of the time.
+  const until = at === null ? null : new Date(Date.parse(at) + (1_000 * interval * LIMIT) / 2).toISOString();
   const load = async (cursor: string | null): Promise<void> => {
     try {
-      const found = await get<CycleList>(`/history/cycles${query({ limit: LIMIT, cursor })}`);
+      const found = await get<CycleList>(`/history/cycles${query({ limit: LIMIT, cursor, until })}`);
       setCycles((old) => (cursor === null ? found.cycles : [...old, ...found.cycles]));
       setNext(found.next);
       setError(null);
       setLoaded(true);
     } catch (problem) {
-      setError(problem instanceof Error ? problem.message : String(problem));
+      setError(sentence(problem));
     }
   };
-  useEffect(() => void load(null), []);
-  // The API lists the newest first; on the slider time runs to the right.
+  useEffect(() => void load(null), [at]);
   const ordered = useMemo(() => [...cycles].reverse(), [cycles]);
-  const run = route.value.query.get("run");
-  const found = ordered.findIndex((cycle) => cycle.run === run);
-  const position = found >= 0 ? found : ordered.length - 1;
+  return { ordered, hasOlder: next !== null, loaded, error, loadOlder: () => void load(next), retry: () => void load(null) };
+}
+
+/** Return the position of a run; without it, of the last cycle until a time. */
+function positionOf(cycles: readonly Cycle[], run: string | null, at: string | null): number {
+  const found = cycles.findIndex((cycle) => cycle.run === run);
+  if (found >= 0) return found;
+  if (at === null) return cycles.length - 1;
+  const end = Date.parse(at);
+  return Math.max(0, cycles.filter((cycle) => Date.parse(cycle.decided_at) <= end).length - 1);
+}
+
+function CycleHistory(): JSX.Element {
+  const chosen = route.value.query;
+  const asked = chosen.get("at");
+  const at = asked === null || Number.isNaN(Date.parse(asked)) ? null : asked;
+  const { ordered, hasOlder, loaded, error, loadOlder, retry } = useCycles(at);
+  const position = positionOf(ordered, chosen.get("run"), at);
   const cycle = ordered[position];
-  if (error !== null) return <ErrorNote text={error} retry={() => void load(null)} />;
+  if (error !== null) return <ErrorNote text={error} retry={retry} />;
   if (!loaded) return <Empty>Loading cycles …</Empty>;
-  if (cycle === undefined) return <Empty>No cycle is recorded yet.</Empty>;
   const choose = (index: number): void => setParameter("run", ordered[index]?.run ?? null);
+  const chooseTime = (time: string | null): void => {
+    setParameter("run", null);
+    setParameter("at", time);
+  };
+  const actions = (
+    <div class="heading-actions">
+      {hasOlder ? <button type="button" class="button" onClick={loadOlder}>Load older cycles</button> : null}
+      {at !== null ? <button type="button" class="button" onClick={() => chooseTime(null)}>Newest</button> : null}
+      <TimeForm key={at ?? ""} at={at ?? cycle?.decided_at ?? null} onChange={chooseTime} />
+    </div>
+  );
+  if (cycle === undefined) return <Panel title="Time" actions={actions}><Empty>No cycle is recorded until then.</Empty></Panel>;
   return (
     <>
-      <Panel title="Time" actions={next !== null ? <button type="button" class="button" onClick={() => void load(next)}>Load older cycles</button> : undefined}>
+      <Panel title="Time" actions={actions}>
         <div class="slider">
           <button type="button" class="button" disabled={position === 0} onClick={() => choose(position - 1)}>Earlier</button>
           <input
@@ -100,6 +129,24 @@ function CycleHistory(): JSX.Element {
       </Panel>
       <RecordedCluster cycle={cycle} />
     </>
+  );
+}
+
+/** Field for a time, in the time zone of the browser. */
+function TimeForm(props: { at: string | null; onChange: (time: string) => void }): JSX.Element {
+  const [text, setText] = useState(props.at === null ? "" : dateTime(props.at).slice(0, 16).replace(" ", "T"));
+  return (
+    <form
+      class="heading-actions"
+      onSubmit={(event) => {
+        event.preventDefault();
+        // The whole minute belongs to it.
+        props.onChange(new Date(Date.parse(text) + 59_999).toISOString());
+      }}
+    >
+      <input class="input" type="datetime-local" required aria-label="Time of the cycle" value={text} onInput={(event) => setText(event.currentTarget.value)} />
+      <button type="submit" class="button">Show this time</button>
+    </form>
   );
 }
 
@@ -147,8 +194,8 @@ function RecordedCluster(props: { cycle: Cycle }): JSX.Element {
               <Pending error={explained.error} reload={explained.reload} what="the decision" />
             ) : (
               <ul class="details">
-                {explained.value.details.map((line, index) => (
-                  <li key={index}>{detailText(line)}</li>
+                {detailLines(explained.value.details).map((line, index) => (
+                  <li key={index}>{line}</li>
                 ))}
               </ul>
             )}
@@ -190,23 +237,9 @@ function SummaryText(props: { cycle: Recorded }): JSX.Element {
 }
 
 function Replay(props: { run: string }): JSX.Element {
-  const [policy, setPolicy] = useState("balance");
   return (
     <Panel title="Replay with another policy">
-      <JobRunner kind="replay" request={{ run: props.run, policy }} action="Replay">
-        <label class="field">
-          <span>Policy</span>
-          <select class="input" value={policy} onChange={(event) => setPolicy(event.currentTarget.value)}>
-            {POLICIES.map((name) => (
-              <option key={name} value={name}>
-                {name}
-              </option>
-            ))}
-          </select>
-        </label>
-      </JobRunner>
+      <ReplayRunner run={props.run} action="Replay" />
     </Panel>
   );
 }
-
-export const POLICIES = ["balance", "auto-rebalance", "threshold-rebalance", "pressure", "consolidate", "optimize"];

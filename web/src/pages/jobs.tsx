@@ -10,7 +10,7 @@ import { dateTime, words } from "../format";
 import { clock } from "../live/clock";
 import { useDocument } from "../live/loader";
 import { state } from "../live/state";
-import { POLICIES } from "./history";
+import { POLICIES } from "../components/replay";
 
 const REFRESH = 2_000;
 const PERIODS: readonly (readonly [string, string])[] = [

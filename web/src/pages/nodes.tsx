@@ -1,13 +1,13 @@
 /** Table of all nodes, and the page of one. */
 
 import type { JSX } from "preact";
-import { useMemo, useState } from "preact/hooks";
-import { get, put, remove, session } from "../api/client";
+import { useMemo } from "preact/hooks";
+import { get } from "../api/client";
 import type { NodeDetails } from "../api/types";
 import { guestCounts, guestsOf, nodeShare, worstLoad } from "../cluster";
 import { Chart, type Line } from "../components/chart";
-import { Confirm } from "../components/dialog";
 import { DetailPanels, factItems } from "../components/detail_panels";
+import { DrainButton } from "../components/drain_button";
 import { GuestTable } from "../components/guest_table";
 import { NodeTable } from "../components/node_table";
 import { Observed } from "../components/observed";
@@ -65,7 +65,7 @@ export function NodePage(props: { id: string }): JSX.Element {
     <>
       <Heading title={<>Node {details.id} <StateBadge state={details.state} />{details.drain ? <> <StateBadge state={guests.length > 0 ? "draining" : "drained"} /></> : null}</>}>
         <a class="button" href={`${href("what-if")}?kind=drain&node=${encodeURIComponent(details.id)}`}>Preview a drain</a>
-        <Drain node={details} onDone={() => { found.reload(); void refresh().catch(() => undefined); }} />
+        <DrainButton node={details.id} drained={details.drain !== null} onDone={() => { found.reload(); void refresh().catch(() => undefined); }} />
       </Heading>
       {details.drain ? <DrainText drain={details.drain} guests={guests.length} /> : null}
       <Facts items={factItems(details.facts)} />
@@ -112,13 +112,6 @@ function LoadText(props: { state: State; node: number; guests: Uint32Array }): J
   );
 }
 
-function drainText(): string {
-  const mode = state.value?.mode.mode;
-  const start =
-    mode === "automatic" ? "in the next cycle" : mode === "advise" ? "after you have approved the plan of the next cycle" : "when the mode is advise or automatic";
-  return `All guests that can migrate move to other nodes ${start}. The node receives no guests until you end the drain.`;
-}
-
 /** Operator and reason of a drain, and the plan that waits for an approval. */
 function DrainText(props: { drain: NonNullable<NodeDetails["drain"]>; guests: number }): JSX.Element {
   const { drain, guests } = props;
@@ -130,39 +123,5 @@ function DrainText(props: { drain: NonNullable<NodeDetails["drain"]>; guests: nu
       {guests > 0 && plan?.state === "proposed" ? <> Plan <a href={href("plans", plan.id)}>{plan.id}</a> waits for an approval.</> : null}
       {guests > 0 && plan?.state === "running" ? <> The drain starts after plan <a href={href("plans", plan.id)}>{plan.id}</a>, unless it is part of it.</> : null}
     </p>
-  );
-}
-
-function Drain(props: { node: NodeDetails; onDone: () => void }): JSX.Element | null {
-  const { node } = props;
-  const [open, setOpen] = useState(false);
-  if (session.value?.role === "viewer") return null;
-  const address = `/nodes/${encodeURIComponent(node.id)}/drain`;
-  const perform = async (because: string): Promise<void> => {
-    if (node.drain) await remove(address, {});
-    else await put(address, because === "" ? {} : { because });
-    props.onDone();
-  };
-  return (
-    <>
-      <button type="button" class={`button ${node.drain ? "" : "primary"}`} onClick={() => setOpen(true)}>
-        {node.drain ? "End the drain" : "Drain"}
-      </button>
-      {open ? (
-        <Confirm
-          title={node.drain ? `End the drain of ${node.id}?` : `Drain ${node.id}?`}
-          action={node.drain ? "End the drain" : "Drain"}
-          {...(node.drain ? {} : { reason: "optional" as const })}
-          onConfirm={perform}
-          onClose={() => setOpen(false)}
-        >
-          <p class="muted">
-            {node.drain
-              ? "The node may receive guests again."
-              : drainText()}
-          </p>
-        </Confirm>
-      ) : null}
-    </>
   );
 }

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { get } from "../api/client";
-import type { ClusterSeries, Exception, Mode, Plan } from "../api/types";
+import type { ClusterSeries, Exception, LogEvent, Mode, Plan } from "../api/types";
 import { metricText } from "../metrics";
 import { Chart, Sparkline, type Line } from "../components/chart";
 import type { Arrow } from "../components/map_drawing";
@@ -29,6 +29,7 @@ const SUFFERING: readonly Line[] = [{ name: "suffering", label: "Suffering guest
 const SHOWN_EXCEPTIONS = 8;
 const SHOWN_STEPS = 6;
 const SHOWN_EVENTS = 10;
+const DECISION = "decision-made";
 
 export function Overview(): JSX.Element {
   const shown = state.value;
@@ -96,7 +97,7 @@ function Figures(props: { state: State; series: ClusterSeries | null }): JSX.Ele
   const health = controllerHealth.value;
   return (
     <section class="figures" aria-label="Status">
-      <Figure name="Mode" value={words(mode.mode)} text={mode.detail || mode.text} />
+      <Figure name="Mode" value={words(mode.mode)} text={mode.text} />
       <Figure
         name="Controller"
         value={health === "running" ? "running" : health}
@@ -137,8 +138,12 @@ function NextCycle(props: { state: State }): JSX.Element {
     return <Figure name="Next cycle" value="later" text={running} />;
   }
   const seconds = secondsUntil(due);
-  const then = pause ? "observes; paused, so nothing starts" : NEXT_TEXTS[props.state.mode.mode];
-  return <Figure name="Next cycle" value={seconds >= 1 ? `in ${duration(seconds)}` : "now"} text={`${shortTime(due)}: ${then}`} />;
+  const then = pause ? "observes; paused, so nothing starts" : plan?.state === "proposed" ? <PlanCheck id={plan.id} /> : NEXT_TEXTS[props.state.mode.mode];
+  return <Figure name="Next cycle" value={seconds >= 1 ? `in ${duration(seconds)}` : "now"} text={<>{shortTime(due)}: {then}</>} />;
+}
+
+function PlanCheck(props: { id: string }): JSX.Element {
+  return <>checks that plan <a href={href("plans", props.id)}>{props.id}</a> is still valid</>;
 }
 
 const NEXT_TEXTS: Record<Mode, string> = {
@@ -250,20 +255,46 @@ function Next(props: {
   );
 }
 
+interface Summarized {
+  event: LogEvent;
+  /** Number of the earlier decisions that it stands for. */
+  alike: number;
+}
+
+/** Return the events, with one for successive decisions of the same kind. */
+function summarized(all: readonly LogEvent[]): Summarized[] {
+  const found: Summarized[] = [];
+  for (const event of all) {
+    const newer = found.at(-1);
+    if (newer !== undefined && isAlike(newer.event, event)) newer.alike += 1;
+    else found.push({ event, alike: 0 });
+  }
+  return found;
+}
+
+function isAlike(newer: LogEvent, older: LogEvent): boolean {
+  if (newer.code !== DECISION || older.code !== DECISION || newer.level !== older.level) return false;
+  const same = (name: string): boolean => newer.facts[name] === older.facts[name];
+  return same("policy") && same("reason");
+}
+
 function Recent(): JSX.Element {
-  const recent = events.value.slice(0, SHOWN_EVENTS);
+  const recent = summarized(events.value).slice(0, SHOWN_EVENTS);
   return (
-    <Panel title="Recent events" actions={<a href={href("history")}>History</a>}>
+    <Panel title="Recent events" actions={<span class="links"><a href={`${href("history")}?view=moves`}>Moves of the last 24 hours</a> <a href={href("history")}>History</a></span>}>
       {recent.length === 0 ? (
         <Empty>No events are recorded.</Empty>
       ) : (
         <ul class="list events">
-          {recent.map((event) => (
+          {recent.map(({ event, alike }) => (
             <li key={event.sequence}>
               <time dateTime={event.at} title={dateTime(event.at)}>
                 {shortTime(event.at)}
               </time>
-              <EventText event={event} />
+              <span>
+                <EventText event={event} />
+                {alike > 0 ? <span class="muted"> and {count(alike, "earlier decision")} alike</span> : null}
+              </span>
             </li>
           ))}
         </ul>

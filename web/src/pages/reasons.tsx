@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { get, query } from "../api/client";
 import type { Explanation, ReasonList } from "../api/types";
-import { detailText } from "../metrics";
+import { detailLines } from "../metrics";
 import { nodeOf } from "../cluster";
 import { Badge, Empty, GuestLink, Heading, NodeLink, Panel, Pending, Search } from "../components/parts";
 import { rowsWhere, VirtualTable, type Column } from "../components/table";
@@ -42,8 +42,8 @@ function Decision(props: { state: State }): JSX.Element {
       {found.error !== null ? <Pending error={found.error} reload={found.reload} what="" /> : null}
       {found.value ? (
         <ul class="details wide">
-          {found.value.details.map((line, index) => (
-            <li key={index}>{detailText(line)}</li>
+          {detailLines(found.value.details).map((line, index) => (
+            <li key={index}>{line}</li>
           ))}
         </ul>
       ) : null}

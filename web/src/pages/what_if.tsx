@@ -1,19 +1,21 @@
-/** Questions about a changed cluster: failures, drains, new nodes, growth, a new guest. */
+/** Questions about a changed cluster or policy: failures, drains, new nodes, growth, a new guest. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { JobRunner } from "../components/job";
+import { ReplayRunner } from "../components/replay";
 import { Choice, Empty, Heading, Panel } from "../components/parts";
 import { route, setParameter } from "../router";
 import { state } from "../live/state";
 
-type Kind = "fail" | "drain" | "add" | "place";
+type Kind = "fail" | "drain" | "add" | "place" | "policy";
 
 const KINDS: readonly (readonly [Kind, string])[] = [
   ["fail", "A node fails"],
   ["drain", "A node is drained"],
   ["add", "Nodes are added"],
   ["place", "A guest is started"],
+  ["policy", "Another policy decides"],
 ];
 const GIB = 1024 ** 3;
 
@@ -28,13 +30,13 @@ export function WhatIf(): JSX.Element {
         <Choice label="Question" value={kind} options={KINDS} onChange={(value) => setParameter("kind", value)} />
       </Heading>
       <Panel title={KINDS.find(([name]) => name === kind)?.[1] ?? ""}>
-        <Question key={kind} kind={kind} nodes={shown.nodes.id} first={query.get("node")} />
+        <Question key={kind} kind={kind} nodes={shown.nodes.id} first={query.get("node")} policy={shown.controller.policy} />
       </Panel>
     </>
   );
 }
 
-function Question(props: { kind: Kind; nodes: readonly string[]; first: string | null }): JSX.Element {
+function Question(props: { kind: Kind; nodes: readonly string[]; first: string | null; policy: string | null }): JSX.Element {
   const { kind, nodes } = props;
   const [node, setNode] = useState(props.first ?? nodes[0] ?? "");
   const [number, setNumber] = useState(3);
@@ -56,6 +58,7 @@ function Question(props: { kind: Kind; nodes: readonly string[]; first: string |
       </JobRunner>
     );
   }
+  if (kind === "policy") return <ReplayRunner action="Decide" {...(props.policy === null ? {} : { first: props.policy })} />;
   const request = kind === "fail" ? { fail: [node], growth: growth / 100 } : { add: [`${number}x${node}`], growth: growth / 100 };
   return (
     <JobRunner kind="what-if" request={request} action="Ask">
