@@ -1,7 +1,8 @@
-"""opendrs serve and check with a table [web.oidc] that cannot be used."""
+"""opendrs serve: its imports, and a table [web.oidc] that cannot be used."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -60,3 +61,17 @@ def test_check_without_the_library_names_the_table(
     assert done.status != 0
     assert "web.oidc" in done.out + done.err
     assert "pip install '.[oidc]'" in done.out + done.err
+
+
+def test_serve_imports_no_compiler() -> None:
+    """Its service denies memory that is both writable and executable."""
+    program = (
+        "import sys, opendrs.api.web_server, opendrs.cli.serve, opendrs.cli.web_context"
+        "; print(sorted({'numba', 'llvmlite'} & set(sys.modules)))"
+    )
+
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.strip() == "[]"
