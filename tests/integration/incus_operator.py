@@ -52,7 +52,7 @@ class IncusOperator:
         document = {
             "platform": {"lab": known},
             "policy": {"name": "threshold-rebalance"},
-            "limits": {"min_uptime": 0},
+            "limits": {"min_uptime": 0, "migrate_local_disks": True},
             "store": {"path": str(self.home / "record.sqlite")},
             "controller": {"interval": 10, "mode": "automatic"},
         }

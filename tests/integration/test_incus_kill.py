@@ -122,7 +122,7 @@ class Job:
                 "name": "threshold-rebalance",
                 "threshold-rebalance": {"max_migrations": 2},
             },
-            "limits": {"min_uptime": 0},
+            "limits": {"min_uptime": 0, "migrate_local_disks": True},
             "store": {"path": "record.sqlite"},
             "controller": {"interval": 0.5, "mode": "automatic"},
         }

@@ -52,13 +52,14 @@ def mostly(usual: T, *unusual: T) -> st.SearchStrategy[T]:
 
 
 @st.composite
-def snapshots(
+def snapshots(  # noqa: PLR0913 - what is drawn, each by its name
     draw: Draw,
     *,
     rules: bool = True,
     measured: bool = False,
     settled: bool = False,
     details: bool = False,
+    storages: bool = False,
 ) -> Snapshot:
     """Draw a cluster of three to six nodes and up to ten guests.
 
@@ -72,6 +73,8 @@ def snapshots(
             otherwise states vary, and a guest may be migrating.
         details: Whether optional fields are drawn as well, with unusual names and
             numbers: for serialization, not for decisions.
+        storages: Whether nodes have storages, some of which others lack, and guests
+            have disks on them.
     """
     names = [NodeId(f"node{number}") for number in range(1, draw(st.integers(3, 6)))]
     guests = _guests(draw, names, settled=settled)
@@ -82,6 +85,9 @@ def snapshots(
     if details:
         nodes = [draw(_detailed_node(node)) for node in nodes]
         guests = [draw(_detailed_guest(guest)) for guest in guests]
+    if storages:
+        nodes = [replace(node, storages=draw(_NODE_STORAGES)) for node in nodes]
+        guests = [replace(guest, disks=draw(_GUEST_DISKS)) for guest in guests]
     bound = draw(st.lists(_rule(names, guests), max_size=4)) if rules else []
     return Snapshot(
         taken_at=NOON + timedelta(seconds=draw(st.integers(0, 86_400))),
@@ -217,7 +223,30 @@ _STORAGES = st.builds(
     _optional(st.booleans()),
     st.tuples(_BYTES, _BYTES).map(sorted),
 )
-_DISKS = st.builds(Disk, storage=_WORDS, size=_optional(_BYTES))
+_DISKS = st.builds(
+    Disk,
+    storage=_WORDS,
+    size=_optional(_BYTES),
+    target_storage=_optional(_WORDS),
+)
+_SHARED_OR_LOCAL = st.booleans() | st.none()
+_NODE_STORAGES = _optional(
+    st.dictionaries(st.sampled_from("stu"), _SHARED_OR_LOCAL).map(
+        lambda drawn: tuple(
+            Storage(id=name, shared=shared) for name, shared in drawn.items()
+        )
+    )
+)
+_GUEST_DISKS = _optional(
+    st.lists(
+        st.builds(
+            Disk,
+            storage=st.sampled_from("st"),
+            target_storage=mostly(None, "u"),
+        ),
+        max_size=2,
+    ).map(tuple)
+)
 
 
 def _detailed_node(node: Node) -> st.SearchStrategy[Node]:

@@ -4,8 +4,6 @@ from opendrs.arrays.allowed_nodes import AllowedNodes as AllowedNodes
 from opendrs.arrays.assignment import AssignmentState as AssignmentState
 from opendrs.arrays.cluster import ClusterArrays as ClusterArrays
 from opendrs.arrays.cluster import ResourceAmounts as ResourceAmounts
-from opendrs.arrays.cluster import resource_amounts as resource_amounts
-from opendrs.arrays.cluster import resource_columns as resource_columns
 from opendrs.arrays.evaluation import BestMove as BestMove
 from opendrs.arrays.evaluation import best_by_imbalance as best_by_imbalance
 from opendrs.arrays.evaluation import best_by_topsis as best_by_topsis
@@ -16,6 +14,7 @@ from opendrs.arrays.move_groups import SkippedGuest as SkippedGuest
 from opendrs.arrays.move_groups import SkipReason as SkipReason
 from opendrs.arrays.move_groups import compile_move_groups as compile_move_groups
 from opendrs.arrays.move_groups import describe_skipped as describe_skipped
+from opendrs.arrays.move_groups import local_disk_reason as local_disk_reason
 from opendrs.arrays.move_groups import migrations_of as migrations_of
 from opendrs.arrays.move_groups import move_groups as move_groups
 from opendrs.arrays.move_groups import skip_reasons as skip_reasons

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,8 +13,17 @@ import numpy.typing as npt
 
 from opendrs.arrays.move_groups import MoveGroup
 from opendrs.arrays.placement_classes import PlacementClasses
+from opendrs.arrays.storage_columns import StorageColumns
 from opendrs.metrics import LoadModel, NodeLoad, demand, node_loads, sum_in_order
-from opendrs.model import NO_RESOURCES, GuestId, Limits, NodeId, Snapshot, resource_pair
+from opendrs.model import (
+    NO_RESOURCES,
+    Guest,
+    GuestId,
+    Limits,
+    NodeId,
+    Snapshot,
+    resource_pair,
+)
 from opendrs.rules import (
     AvailableMemory,
     CompiledRules,
@@ -24,8 +34,9 @@ from opendrs.rules import (
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
-# Bytes of measured and of committed memory, and millicores of committed CPU.
-ResourceAmounts = tuple[float, float, float]
+# Bytes of measured and of committed memory, millicores of committed CPU, and bytes on
+# each storage of `StorageColumns`.
+ResourceAmounts = tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +44,9 @@ class ClusterArrays:
     """Snapshot as arrays of N nodes and G move groups.
 
     Resources are CPU (cores) and memory (bytes). What nodes have available has K
-    columns: measured memory, committed memory and, if committed CPU is limited on some
-    node, millicores of committed CPU, in this order. Nodes and groups are in the order
-    of names, which resolves ties.
+    columns: measured memory, committed memory, millicores of committed CPU if it is
+    limited on some node, and the space of storages that local disks are copied to, in
+    this order. Nodes and groups are in the order of names, which resolves ties.
 
     Attributes:
         snapshot: Cluster.
@@ -120,20 +131,53 @@ class ClusterArrays:
         """Available resources of each node; -infinity if unknown; shape (N, K)."""
         available = self.feasibility.available_memory
         rows = (available[name] for name in self.node_ids)
-        return resource_columns(rows, -np.inf, limits_cpu=self.limits_cpu)
+        amounts = resource_columns(rows, -np.inf, limits_cpu=self.limits_cpu)
+        return np.hstack((amounts, self.space.available(self.node_ids)))
 
     @cached_property
     def usable(self) -> Floats:
         """The same for an empty node."""
         nodes = (self.snapshot.nodes[name] for name in self.node_ids)
         rows = (usable_memory(node, self.limits) for node in nodes)
-        return resource_columns(rows, -np.inf, limits_cpu=self.limits_cpu)
+        amounts = resource_columns(rows, -np.inf, limits_cpu=self.limits_cpu)
+        return np.hstack((amounts, self.space.usable(self.node_ids)))
 
     @cached_property
     def required(self) -> Floats:
         """Resources that each group requires; infinity if unknown; shape (G, K)."""
-        rows = map(required_memory, self.groups)
-        return resource_columns(rows, np.inf, limits_cpu=self.limits_cpu)
+        return self.required_by(self.groups)
+
+    @cached_property
+    def space(self) -> StorageColumns:
+        """Space of storages that local disks are copied to."""
+        return StorageColumns(self.snapshot, self.limits)
+
+    def required_by(self, groups: Sequence[MoveGroup]) -> Floats:
+        """Return the resources that each of *groups* requires; shape (n, K)."""
+        rows = map(required_memory, groups)
+        amounts = resource_columns(rows, np.inf, limits_cpu=self.limits_cpu)
+        return np.hstack((amounts, self.space.required(groups)))
+
+    def amounts_of(self, guest: Guest) -> tuple[ResourceAmounts, ResourceAmounts]:
+        """Return what *guest* requires on another node, and frees on its own.
+
+        Both have K columns, or 3 and those of storages if no node limits committed CPU.
+        """
+        needed = resource_amounts(
+            required_memory([guest]), math.inf, limits_cpu=self.limits_cpu
+        )
+        if not guest.disks:
+            return self._no_space_needed(needed)
+        return (
+            (*needed, *self.space.required_by([guest])),
+            (*needed, *self.space.released(guest)),
+        )
+
+    def _no_space_needed(
+        self, needed: ResourceAmounts
+    ) -> tuple[ResourceAmounts, ResourceAmounts]:
+        amounts = (*needed, *(0.0 for _ in self.space.names))
+        return amounts, amounts
 
     @cached_property
     def anti_affine_guests(self) -> Mapping[int, frozenset[GuestId]]:
@@ -157,7 +201,7 @@ class ClusterArrays:
 
 def resource_amounts(
     memory: AvailableMemory, missing: float, *, limits_cpu: bool
-) -> ResourceAmounts:
+) -> tuple[float, float, float]:
     """Return *memory* as numbers, with *missing* for unknown values.
 
     Args:

@@ -24,6 +24,7 @@ from opendrs.model import (
     Snapshot,
     TagExclusion,
     format_list,
+    local_disks,
     pluralize,
 )
 from opendrs.rules import CompiledRules
@@ -64,6 +65,8 @@ class SkipReason(StrEnum):
     """The guest has no CPU limit, which the static load model requires."""
     MOBILITY_NONE = "mobility-none"
     """The guest cannot be migrated."""
+    LOCAL_DISKS = "local-disks"
+    """The guest has a disk on its node alone, and the limits do not allow its copy."""
     MOBILITY_COLD = "mobility-cold"
     """The guest can only be migrated cold, which the policy does not do."""
     GROUP_MEMBER_SKIPPED = "group-member-skipped"
@@ -222,6 +225,7 @@ def _skip_reason(
         or _mobility_reason(
             guest, allow_cold_migration=mobility_filter.allow_cold_migration
         )
+        or local_disk_reason(guest, snapshot, limits)
         or _contradiction_reason(guest, rules)
     )
 
@@ -305,6 +309,22 @@ def _filter_reason(
     ):
         return SkippedGuest(SkipReason.NO_CPU_LIMIT, "no CPU limit")
     return None
+
+
+def local_disk_reason(
+    guest: Guest, snapshot: Snapshot, limits: Limits
+) -> SkippedGuest | None:
+    """Return the local disk for which *guest* must not migrate, or None."""
+    if limits.migrate_local_disks or not guest.disks:
+        return None
+    disks = local_disks(guest.disks, snapshot.nodes[guest.node].storages)
+    if not disks:
+        return None
+    detail = (
+        f"disk on {disks[0].storage}, a local storage of {guest.node}, and "
+        "migrate_local_disks is off"
+    )
+    return SkippedGuest(SkipReason.LOCAL_DISKS, detail)
 
 
 def _mobility_reason(

@@ -12,10 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from opendrs.arrays.move_groups import MoveGroup
-from opendrs.model import NodeId, Snapshot
+from opendrs.model import NodeId, Snapshot, missing_storages, needed_storages
 from opendrs.rules import CompiledRules, FeasibilityChecker
 
 Mask = npt.NDArray[np.bool_]
+# Known architectures, CPU models and storages that a group requires.
+Hardware = tuple[frozenset[str | None], frozenset[str | None], frozenset[str]]
 
 
 class PlacementClasses:
@@ -41,6 +43,12 @@ class PlacementClasses:
         self._architecture_of = {
             name: node.architecture for name, node in snapshot.nodes.items()
         }
+        self._storages_of = {
+            name: node.storages for name, node in snapshot.nodes.items()
+        }
+        self._has_storages = any(
+            each is not None for each in self._storages_of.values()
+        )
         self._nodes = [snapshot.nodes[name] for name in index]
         self._suited: dict[Hashable, Mask] = {}
         self._compatible: dict[Hashable, Mask] = {}
@@ -66,7 +74,7 @@ class PlacementClasses:
 
     def suited(self, group: MoveGroup) -> Mask:
         """Return the online nodes with hardware that suits *group*."""
-        architectures, models = key = self._hardware(group)
+        architectures, models, storages = key = self._hardware(group)
         if key not in self._suited:
             self._suited[key] = np.array(
                 [
@@ -76,6 +84,7 @@ class PlacementClasses:
                         or architectures <= {node.architecture}
                     )
                     and models <= {node.cpu_model}
+                    and not missing_storages(storages, node.storages)
                     for node in self._nodes
                 ],
                 np.bool_,
@@ -87,13 +96,22 @@ class PlacementClasses:
         listed = self._rules.nodes.get(group[0].id)
         return self._mask(self._index if listed is None else listed)
 
-    def _hardware(
-        self, group: MoveGroup
-    ) -> tuple[frozenset[str | None], frozenset[str | None]]:
-        """Return the known architectures and CPU models that *group* requires."""
+    def _hardware(self, group: MoveGroup) -> Hardware:
+        """Return what *group* requires of the hardware of a node."""
         sources = frozenset(self._architecture_of[guest.node] for guest in group)
         models = frozenset(guest.cpu_model for guest in group)
-        return sources - {None}, models - {None}
+        return sources - {None}, models - {None}, self._storages(group)
+
+    def _storages(self, group: MoveGroup) -> frozenset[str]:
+        """Return the storages that *group* requires."""
+        if not self._has_storages:
+            return frozenset()
+        return frozenset().union(
+            *(
+                needed_storages(guest.disks, self._storages_of[guest.node])
+                for guest in group
+            )
+        )
 
     def _mask(self, names: Iterable[NodeId]) -> Mask:
         mask = np.zeros(len(self._nodes), np.bool_)

@@ -167,7 +167,7 @@ def _score_curve(snapshot: Snapshot, plan: Plan) -> Iterator[ClusterScore]:
 
 
 def _migration_sizes(steps: Sequence[Step], snapshot: Snapshot) -> Iterator[float]:
-    """Yield the memory that each migration transfers, in GiB."""
+    """Yield the memory and disks that each migration transfers, in GiB."""
     for step in steps:
         if isinstance(step.action, LiveMigration | ColdMigration):
-            yield (snapshot.guests[step.action.guest].usage.memory or 0) / GIB
+            yield snapshot.transfer_size(step.action.guest) / GIB

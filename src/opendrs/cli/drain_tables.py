@@ -40,6 +40,8 @@ _REMEDIES = {
     SkipReason.CONTRADICTORY_RULES: "correct the rules",
     SkipReason.METRICS_MISSING: "wait until the platform reports the measurements",
     SkipReason.MOBILITY_NONE: "remove the cause, or shut it down and move it by hand",
+    SkipReason.LOCAL_DISKS: "allow the copy with limits.migrate_local_disks, or move "
+    "the disk to shared storage",
     SkipReason.MOBILITY_COLD: "shut it down: a stopped guest is relocated",
     SkipReason.GROUP_MEMBER_SKIPPED: "help the other guest of its affinity rule first",
     SkipReason.NO_FEASIBLE_NODE: "free memory on nodes that its rules allow, or change "

@@ -108,7 +108,7 @@ def summarize(
     decider = repair_for(policy) if decision.repair_first else policy
     actions = [step.action for step in decision.plan.steps]
     migrations = [each for each in actions if not isinstance(each, PowerOn | PowerOff)]
-    sizes = (snapshot.guests[each.guest].usage.memory or 0 for each in migrations)
+    sizes = (snapshot.transfer_size(each.guest) for each in migrations)
     return PlanSummary(
         policy=policy.name,
         imbalance_metric=imbalance_metric_of(decider),

@@ -55,10 +55,10 @@ class PolicyOutcome:
 
     @property
     def transfer(self) -> int:
-        """Return the transferred memory in bytes; unknown usage counts as 0."""
+        """Return the transferred memory and disks in bytes; unknown ones count 0."""
         actions = (step.action for step in self.decision.plan.steps)
         return sum(
-            self.before.guests[each.guest].usage.memory or 0
+            self.before.transfer_size(each.guest)
             for each in actions
             if not isinstance(each, PowerOn | PowerOff)
         )

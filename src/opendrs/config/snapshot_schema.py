@@ -112,8 +112,7 @@ class StallEntry(TypedDict, total=False):
         Fraction, Field(description="Fraction of time in which a task was stalled.")
     ]
     full: Annotated[
-        Fraction,
-        Field(description="Fraction of time in which all tasks were stalled."),
+        Fraction, Field(description="Fraction of time in which all tasks were stalled.")
     ]
 
 
@@ -163,6 +162,9 @@ class DiskEntry(TypedDict):
     storage: Annotated[Name, Field(description="Name of its storage.")]
     size: NotRequired[
         Annotated[Bytes, Field(description="Bytes that a copy of it occupies.")]
+    ]
+    target_storage: NotRequired[
+        Annotated[Name, Field(description="Storage of copies, if it is another one.")]
     ]
 
 

@@ -82,6 +82,7 @@ _TEMPORARY_REASONS = frozenset(
         RejectionReason.METRICS_MISSING,
         RejectionReason.INSUFFICIENT_MEMORY,
         RejectionReason.MEMORY_OVERCOMMITTED,
+        RejectionReason.INSUFFICIENT_STORAGE,
         RejectionReason.RULE_VIOLATED,
         RejectionReason.NODE_UNREACHABLE,
         RejectionReason.NODE_NOT_EMPTY,

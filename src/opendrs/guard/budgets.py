@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from opendrs.guard.rejection import Rejection, RejectionReason
+from opendrs.guard.storage import copied_bytes
 from opendrs.model import (
     BudgetScope,
     Limits,
@@ -53,7 +54,7 @@ def check_budgets(
 
 @dataclass(frozen=True, slots=True)
 class _Amount:
-    """Migrations, and the memory of their guests in bytes."""
+    """Migrations, and the bytes of memory and local disks that they transfer."""
 
     migrations: int = 0
     memory: int = 0
@@ -103,15 +104,19 @@ def _excess(budget: MigrationBudget, spent: _Amount, starting: _Amount) -> str |
 
 
 def _memory(past: PastMigration, snapshot: Snapshot) -> int:
-    """Return the memory of a guest that was migrated, in bytes.
+    """Return the bytes that a past migration transferred.
 
-    If it was not recorded, it is that of the guest now, or 0 if there is none.
+    Memory that was not recorded is that of the guest now, or 0 if there is none.
     """
+    guest = snapshot.guests.get(past.migration.guest)
+    copied = 0 if guest is None else copied_bytes(guest, snapshot)
     if past.load is not None and past.load.guest.memory is not None:
-        return past.load.guest.memory
-    return _guest_memory(past.migration, snapshot)
+        return past.load.guest.memory + copied
+    return copied + (0 if guest is None else guest.usage.memory or 0)
 
 
 def _guest_memory(migration: Migration, snapshot: Snapshot) -> int:
     guest = snapshot.guests.get(migration.guest)
-    return 0 if guest is None else guest.usage.memory or 0
+    if guest is None:
+        return 0
+    return (guest.usage.memory or 0) + copied_bytes(guest, snapshot)

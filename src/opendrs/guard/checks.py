@@ -13,6 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from opendrs.guard.rejection import Rejection, RejectionReason
+from opendrs.guard.storage import (
+    find_forbidden_copy,
+    find_insufficient_storage,
+    find_missing_storage,
+)
 from opendrs.model import (
     Action,
     Guest,
@@ -289,6 +294,23 @@ def _cpu_model_mismatch(guest: Guest, target: Node) -> str | None:
     )
 
 
+def storage_missing(context: CheckContext) -> str | None:
+    """Return the target without a storage that a guest has a disk on."""
+    return find_missing_storage(context.migrations, context.snapshot)
+
+
+def local_disks_forbidden(context: CheckContext) -> str | None:
+    """Return the guest with a local disk if the limits forbid its copy."""
+    if context.limits.migrate_local_disks:
+        return None
+    return find_forbidden_copy(context.migrations, context.snapshot)
+
+
+def insufficient_storage(context: CheckContext) -> str | None:
+    """Return the storage of a target on which the copies of local disks do not fit."""
+    return find_insufficient_storage(context.migrations, context.snapshot)
+
+
 def metrics_missing(context: CheckContext) -> str | None:
     """Return the metric that is missing for the checks of memory and CPU."""
     for target in context.targets:
@@ -529,6 +551,9 @@ _CHECKS: Sequence[tuple[RejectionReason, Callable[[CheckContext], str | None]]] 
     (RejectionReason.GUEST_LOCKED, guest_locked),
     (RejectionReason.TARGET_OFFLINE, target_offline),
     (RejectionReason.CPU_INCOMPATIBLE, cpu_incompatible),
+    (RejectionReason.LOCAL_DISKS, local_disks_forbidden),
+    (RejectionReason.STORAGE_MISSING, storage_missing),
+    (RejectionReason.INSUFFICIENT_STORAGE, insufficient_storage),
     (RejectionReason.METRICS_MISSING, metrics_missing),
     (RejectionReason.INSUFFICIENT_MEMORY, insufficient_memory),
     (RejectionReason.MEMORY_OVERCOMMITTED, memory_overcommitted),
@@ -549,6 +574,9 @@ _RELOCATION_CHECKS: Sequence[
     (RejectionReason.GUEST_LOCKED, guest_locked),
     (RejectionReason.TARGET_OFFLINE, target_offline),
     (RejectionReason.CPU_INCOMPATIBLE, cpu_incompatible),
+    (RejectionReason.LOCAL_DISKS, local_disks_forbidden),
+    (RejectionReason.STORAGE_MISSING, storage_missing),
+    (RejectionReason.INSUFFICIENT_STORAGE, insufficient_storage),
     (RejectionReason.RULE_VIOLATED, relocation_forbidden),
 )
 

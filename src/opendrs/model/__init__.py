@@ -1,5 +1,9 @@
 """Immutable values that describe a cluster. Imports only the errors and escapes."""
 
+from opendrs.model.disk_copies import copied_size as copied_size
+from opendrs.model.disk_copies import copied_space as copied_space
+from opendrs.model.disk_copies import copy_disks as copy_disks
+from opendrs.model.disk_copies import has_mapped_copies as has_mapped_copies
 from opendrs.model.formatting import format_count as format_count
 from opendrs.model.formatting import format_list as format_list
 from opendrs.model.formatting import format_memory as format_memory
@@ -94,3 +98,6 @@ from opendrs.model.serialization import value_from_text as value_from_text
 from opendrs.model.snapshot import Snapshot as Snapshot
 from opendrs.model.storage import Disk as Disk
 from opendrs.model.storage import Storage as Storage
+from opendrs.model.storage import local_disks as local_disks
+from opendrs.model.storage import missing_storages as missing_storages
+from opendrs.model.storage import needed_storages as needed_storages

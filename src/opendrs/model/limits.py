@@ -99,6 +99,9 @@ class Limits:
         min_uptime: Seconds after its start in which a guest is not migrated. A guest of
             unknown uptime may migrate.
         migration_timeout: Seconds after which a migration is aborted.
+        migrate_local_disks: Whether guests may migrate with copies of their disks on
+            storages of their node alone. They then migrate to nodes with enough free
+            space for the copies.
         bandwidth: Bytes per second over the link of one node, shared by its migrations;
             None if unknown. Not enforced; used only to estimate migration times.
         networks: Links between parts of the cluster with limits of their own.
@@ -122,6 +125,7 @@ class Limits:
     cooldown: Seconds = 600.0
     min_uptime: Seconds = 60.0
     migration_timeout: Seconds = 1800.0
+    migrate_local_disks: bool = False
     bandwidth: BytesPerSecond | None = None
     networks: tuple[Network, ...] = ()
     balance_above_cpu_load: float | None = None

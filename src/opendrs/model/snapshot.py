@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import TypeVar
 
 from opendrs.errors import ModelError, UnknownGuestError, UnknownNodeError
+from opendrs.model.disk_copies import copied_size, copy_disks
 from opendrs.model.guest import Guest
 from opendrs.model.identifiers import GuestId, NodeId
 from opendrs.model.node import Node, NodeState
@@ -67,7 +68,8 @@ class Snapshot:
         A guest is assumed to use the same amounts on the target as on the source. Its
         busy cores are added to the load average of the target and removed from that of
         the source. The pressure of both nodes and of the guest is unknown afterwards. A
-        powered-on node is assumed to use nothing, and so is a stopped guest.
+        powered-on node is assumed to use nothing, and so is a stopped guest. Local
+        disks of a guest are on the target, and occupy space there.
 
         Raises:
             UnknownGuestError: A guest is not in the snapshot.
@@ -84,8 +86,20 @@ class Snapshot:
                 if not isinstance(action, Relocation):
                     for name, sign in ((action.source, -1), (action.target, 1)):
                         nodes[name] = _add_usage(nodes[name], guest.usage, sign)
+                guest, *changed = copy_disks(
+                    guest, nodes[action.source], nodes[action.target]
+                )
+                nodes.update({node.id: node for node in changed})
                 guests[guest.id] = _place_guest(guest, action.target)
         return replace(self, nodes=nodes, guests=guests)
+
+    def transfer_size(self, guest: GuestId) -> int:
+        """Return the bytes that a migration of *guest* transfers.
+
+        These are its memory in use and its local disks; unknown ones count 0.
+        """
+        there = self.guests[guest]
+        return (there.usage.memory or 0) + copied_size(there, self.nodes[there.node])
 
     def with_in_flight(self, migration: Migration) -> Snapshot:
         """Return the cluster while *migration* is in progress.

@@ -1,7 +1,8 @@
-"""Storages of nodes, and disks of guests."""
+"""Storages of nodes, disks of guests, and what a migration copies of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opendrs.errors import ModelError
@@ -48,6 +49,8 @@ class Disk:
     Attributes:
         storage: Name of its storage, as in `Storage.id`.
         size: Bytes that a copy of it occupies; None if unknown.
+        target_storage: Storage of the target that a migration copies it to, if its own
+            is not shared; None for the one of the same name.
 
     Raises:
         ModelError: The size is negative.
@@ -55,7 +58,58 @@ class Disk:
 
     storage: str
     size: int | None = None
+    target_storage: str | None = None
 
     def __post_init__(self) -> None:
         if self.size is not None:
             require_amount(f"disk on {self.storage}: size", self.size)
+
+    @property
+    def copied_to(self) -> str:
+        """Return the storage of the target that a copy is on."""
+        return self.target_storage or self.storage
+
+
+def local_disks(
+    disks: Sequence[Disk] | None, storages: Sequence[Storage] | None
+) -> tuple[Disk, ...]:
+    """Return the disks that a migration copies: their storage is known to be local.
+
+    Args:
+        disks: Disks of a guest; None if unknown.
+        storages: Storages of its node; None if unknown.
+    """
+    if not disks or not storages:
+        return ()
+    local = {each.id for each in storages if each.shared is False}
+    return tuple(disk for disk in disks if disk.storage in local)
+
+
+def needed_storages(
+    disks: Sequence[Disk] | None, storages: Sequence[Storage] | None
+) -> frozenset[str]:
+    """Return the storages that another node needs for a guest with these disks.
+
+    A storage that is not listed for the node of the guest is missing in the list, not
+    on the node, and is left out.
+
+    Args:
+        disks: Disks of the guest; None if unknown.
+        storages: Storages of its node; None if unknown.
+    """
+    copied = local_disks(disks, storages)
+    listed = None if storages is None else {each.id for each in storages}
+    return frozenset(
+        disk.copied_to if disk in copied else disk.storage
+        for disk in disks or ()
+        if listed is None or disk.storage in listed
+    )
+
+
+def missing_storages(
+    needed: frozenset[str], storages: Sequence[Storage] | None
+) -> frozenset[str]:
+    """Return those of *needed* that a node with *storages* lacks; none if unknown."""
+    if not needed or storages is None:
+        return frozenset()
+    return needed - {each.id for each in storages}

@@ -105,12 +105,12 @@ class PlacementArrays:
         free_cpu[np.isnan(free_cpu)] = -np.inf
         self.limits_cpu = cluster.limits_cpu
         self.available: Floats = np.vstack(
-            (cluster.available.T[:2], free_cpu, _committed_cpu(cluster.available))
+            (cluster.available.T[:2], free_cpu, self._committed(cluster.available))
         )
         cpu = np.array([_used_cpu(part) for part in self.parts], float)
         required = cluster.required
         self.required: Floats = np.column_stack(
-            (required[:, :2], cpu, _committed_cpu(required))
+            (required[:, :2], cpu, self._committed(required))
         )
         self._allowed: dict[Hashable, Mask] = {}
 
@@ -121,6 +121,10 @@ class PlacementArrays:
         for part, node in enumerate(self.node_of.tolist()):
             lists[node].append(part)
         return tuple(map(tuple, lists))
+
+    def _committed(self, amounts: Floats) -> Floats:
+        """Return the committed CPU of *amounts*; 0 if it is not limited; shape (n,)."""
+        return amounts[:, 2] if self.limits_cpu else np.zeros(len(amounts))
 
     def displaced_group(self, part: int, *, gathers: bool = False) -> DisplacedGroup:
         """Return *part* as a group that needs another node.
@@ -205,11 +209,6 @@ def _parts(snapshot: Snapshot, rules: CompiledRules) -> Iterable[MoveGroup]:
 
 def _max_cores(part: MoveGroup) -> float:
     return max(0.0 if each.limit is None else each.limit.cpu for each in part)
-
-
-def _committed_cpu(amounts: Floats) -> Floats:
-    """Return the committed CPU of *amounts*; 0 if it is not limited; shape (n,)."""
-    return amounts[:, 2] if amounts.shape[1] > 2 else np.zeros(len(amounts))
 
 
 def _used_cpu(part: MoveGroup) -> float:

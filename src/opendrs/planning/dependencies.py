@@ -198,7 +198,7 @@ class _PlanBuilder:
 
     def _has_memory(self, move: PendingMove, queue: _NodeQueue, done: int) -> bool:
         """Return whether *move* and all before it fit once *done* have ended."""
-        return fits(NO_AMOUNTS, self._surplus(move, queue, done))
+        return min(self._surplus(move, queue, done)) >= 0
 
     def _surplus(
         self, move: PendingMove, queue: _NodeQueue, done: int

@@ -1,12 +1,20 @@
-"""Estimated duration of a live migration."""
+"""Estimated duration of a migration."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from opendrs.model import Action, Guest, LiveMigration, Snapshot
+from opendrs.model import (
+    Action,
+    Guest,
+    LiveMigration,
+    PowerOff,
+    PowerOn,
+    Snapshot,
+    copied_size,
+)
 
 MAX_DOWNTIME = 0.3  # seconds; default downtime-limit of QEMU
 
@@ -45,17 +53,26 @@ def estimate_duration(
 ) -> DurationEstimate:
     """Return the duration of *action* if no other action is in progress.
 
-    Only live migrations can be estimated: the durations of cold migrations and of power
-    actions are unknown.
+    A live migration copies local disks first, and then the memory. The durations of
+    cold migrations and of power actions are unknown, except that copies of local disks
+    take at least their time.
 
     Args:
         action: The action.
         snapshot: The cluster.
         bandwidth: Bytes per second from its source to its target, positive.
     """
-    if not isinstance(action, LiveMigration):
+    if isinstance(action, PowerOn | PowerOff):
         return UNKNOWN
-    return estimate_live_migration(snapshot.guests[action.guest], bandwidth)
+    guest = snapshot.guests[action.guest]
+    copying = copied_size(guest, snapshot.nodes[guest.node]) / bandwidth
+    if isinstance(action, LiveMigration):
+        alone = estimate_live_migration(guest, bandwidth)
+        known = alone.seconds
+        return alone if known is None else replace(alone, seconds=copying + known)
+    if copying:
+        return DurationEstimate(copying, None, Certainty.AT_LEAST)
+    return UNKNOWN
 
 
 def estimate_live_migration(guest: Guest, bandwidth: float) -> DurationEstimate:

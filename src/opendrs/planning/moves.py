@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import zip_longest
+from operator import le
 
 from opendrs.arrays import (
     ClusterArrays,
     ResourceAmounts,
     migrations_of,
-    resource_amounts,
 )
-from opendrs.model import Guest, GuestId, Migration, Mobility, NodeId
-from opendrs.rules import NO_GUESTS, required_memory
+from opendrs.model import (
+    Guest,
+    GuestId,
+    Migration,
+    Mobility,
+    NodeId,
+    copied_size,
+    has_mapped_copies,
+)
+from opendrs.rules import NO_GUESTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +33,14 @@ class GroupMove:
         target: Target node.
         detail: Why the group is moved, for the operator.
         value: Value of the move, in any unit; the least valuable move is dropped first.
+        copied: Bytes of local disks that it copies.
     """
 
     guests: tuple[Guest, ...]
     target: NodeId
     detail: str
     value: float = 0.0
+    copied: int = 0
 
     @property
     def name(self) -> GuestId:
@@ -39,12 +50,21 @@ class GroupMove:
     @property
     def memory(self) -> int:
         """Return the number of bytes to transfer."""
-        return sum(guest.usage.memory or 0 for guest in self.guests)
+        return self.copied + sum(guest.usage.memory or 0 for guest in self.guests)
 
     @property
     def is_live(self) -> bool:
         """Return whether all guests can migrate live."""
         return all(guest.effective_mobility is Mobility.LIVE for guest in self.guests)
+
+    @property
+    def can_detour(self) -> bool:
+        """Return whether the guests may wait on a staging node.
+
+        They must migrate live, and their disks must keep their storage: from another
+        one they could not be copied on.
+        """
+        return self.is_live and not any(map(has_mapped_copies, self.guests))
 
     @property
     def migrations(self) -> tuple[Migration, ...]:
@@ -91,22 +111,32 @@ NO_AMOUNTS: ResourceAmounts = (0.0, 0.0, 0.0)
 
 def plus(one: ResourceAmounts, other: ResourceAmounts) -> ResourceAmounts:
     """Return the sum of two amounts."""
-    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+    if len(one) == len(other) == len(NO_AMOUNTS):
+        return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+    return tuple(a + b for a, b in zip_longest(one, other, fillvalue=0.0))
 
 
 def minus(one: ResourceAmounts, other: ResourceAmounts) -> ResourceAmounts:
     """Return the difference of two amounts."""
-    return one[0] - other[0], one[1] - other[1], one[2] - other[2]
+    return tuple(a - b for a, b in zip_longest(one, other, fillvalue=0.0))
 
 
 def minimum(one: ResourceAmounts, other: ResourceAmounts) -> ResourceAmounts:
-    """Return the minimum of two amounts, for each resource."""
-    return min(one[0], other[0]), min(one[1], other[1]), min(one[2], other[2])
+    """Return the minimum of two amounts, for each resource that one of them has."""
+    return tuple(map(min, zip_longest(one, other, fillvalue=math.inf)))
 
 
 def fits(small: ResourceAmounts, large: ResourceAmounts) -> bool:
-    """Return whether *small* fits into *large*, for each resource."""
-    return small[0] <= large[0] and small[1] <= large[1] and small[2] <= large[2]
+    """Return whether *small* fits into *large*, for each resource.
+
+    What is absent in *small* is 0, and what is absent in *large* is unlimited.
+    """
+    if not (small[0] <= large[0] and small[1] <= large[1] and small[2] <= large[2]):
+        return False
+    if len(large) == len(NO_AMOUNTS):
+        return True
+    space = large[len(NO_AMOUNTS) :]
+    return all(map(le, small[len(NO_AMOUNTS) :] or (0.0,) * len(space), space))
 
 
 class PendingMove:
@@ -117,7 +147,7 @@ class PendingMove:
         name: Name of the move.
         target: Index of the target node.
         required: Memory required on the target.
-        freed: Index of the source, guest and freed memory, for each guest.
+        freed: Index of the source, guest and freed amounts, for each guest.
         guests: Names of the guests.
         sources: Indices of the source nodes.
         anti_affine: Guests with anti-affinity to its guests.
@@ -148,24 +178,21 @@ class PendingMove:
     ) -> None:
         apart = cluster.rules.apart
         self.group_move = group_move
+        if cluster.space.names:
+            nodes, guests = cluster.snapshot.nodes, group_move.guests
+            copied = sum(copied_size(guest, nodes[guest.node]) for guest in guests)
+            self.group_move = replace(group_move, copied=copied)
         self.name = group_move.name
         self.target = cluster.index[group_move.target]
+        amounts = [cluster.amounts_of(guest) for guest in group_move.guests]
         self.freed: tuple[tuple[int, GuestId, ResourceAmounts], ...] = tuple(
             [
-                (
-                    cluster.index[guest.node],
-                    guest.id,
-                    resource_amounts(
-                        required_memory([guest]),
-                        math.inf,
-                        limits_cpu=cluster.limits_cpu,
-                    ),
-                )
-                for guest in group_move.guests
+                (cluster.index[guest.node], guest.id, freed)
+                for guest, (_, freed) in zip(group_move.guests, amounts, strict=True)
             ]
         )
-        self.required = self.freed[0][2]
-        for _, _, required in self.freed[1:]:
+        self.required = amounts[0][0]
+        for required, _ in amounts[1:]:
             self.required = plus(self.required, required)
         self.guests = tuple(guest.id for guest in group_move.guests)
         self.sources = frozenset(node for node, _, _ in self.freed)

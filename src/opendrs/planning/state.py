@@ -166,7 +166,7 @@ Column: TypeAlias = "array[float]"
 
 
 class FreeMemory:
-    """Free memory and virtual cores of each node, while guests arrive and leave.
+    """Free memory, virtual cores and space of each node, while guests come and go.
 
     Memory freed by guests that were there from the beginning is limited to the usable
     memory of the node, because a guest may seem to use more than its node. An arriving
@@ -178,9 +178,11 @@ class FreeMemory:
     """
 
     def __init__(self, cluster: ClusterArrays) -> None:
-        self._initial = _columns(cluster.available)
-        self._usable = _columns(cluster.usable)
-        self._reserved = _columns(np.zeros_like(cluster.usable))
+        limits_cpu = cluster.limits_cpu
+        self._initial = _columns(cluster.available, limits_cpu=limits_cpu)
+        self._usable = _columns(cluster.usable, limits_cpu=limits_cpu)
+        empty = np.zeros_like(cluster.usable)
+        self._reserved = _columns(empty, limits_cpu=limits_cpu)
 
     def free(
         self,
@@ -195,6 +197,8 @@ class FreeMemory:
             initial: Memory freed by guests that were there from the beginning.
             arrived: Memory freed by guests that have arrived since.
         """
+        if len(self._initial) > len(NO_AMOUNTS):
+            return self._free_with_space(node, initial, arrived)
         measured, committed, cpu = self._initial
         max_measured, max_committed, max_cpu = self._usable
         taken_measured, taken_committed, taken_cpu = self._reserved
@@ -206,6 +210,24 @@ class FreeMemory:
             - taken_committed[node]
             + arrived[1],
             min(cpu[node] + initial[2], max_cpu[node]) - taken_cpu[node] + arrived[2],
+        )
+
+    def _free_with_space(
+        self, node: int, initial: ResourceAmounts, arrived: ResourceAmounts
+    ) -> ResourceAmounts:
+        """Return the same, with the space of storages."""
+        missing = (0.0,) * (len(self._initial) - len(NO_AMOUNTS))
+        columns = zip(
+            self._initial,
+            self._usable,
+            self._reserved,
+            (*initial, *missing),
+            (*arrived, *missing),
+            strict=False,
+        )
+        return tuple(
+            min(base[node] + left, most[node]) - taken[node] + freed
+            for base, most, taken, left, freed in columns
         )
 
     def reserve(self, node: int, required: ResourceAmounts) -> None:
@@ -253,11 +275,13 @@ class FreeMemory:
         return np.flatnonzero(np.logical_and.reduce(suffices))
 
 
-def _columns(amounts: npt.NDArray[np.float64]) -> tuple[Column, Column, Column]:
-    """Return memory in whole bytes, and committed CPU in millicores.
+def _columns(
+    amounts: npt.NDArray[np.float64], *, limits_cpu: bool
+) -> tuple[Column, ...]:
+    """Return memory and space in whole bytes, and committed CPU in millicores.
 
     The latter is 0 if no node limits it, as what guests require is.
     """
     columns = [array("d", each) for each in np.floor(amounts).T.tolist()]
-    cpu = columns[2] if len(columns) > 2 else array("d", bytes(8 * len(amounts)))
-    return columns[0], columns[1], cpu
+    cpu = [] if limits_cpu else [array("d", bytes(8 * len(amounts)))]
+    return (*columns[:2], *cpu, *columns[2:])

@@ -97,7 +97,7 @@ class DetourSelector:
         """Add the cost of a detour of *move*, if it helps a blocked move."""
         self._version += 1
         self._versions[move] = self._version
-        if move.from_detour or not move.group_move.is_live or len(move.sources) > 1:
+        if move.from_detour or not move.group_move.can_detour or len(move.sources) > 1:
             return
         costs = [
             cost

@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from opendrs.arrays import SkippedGuest, SkipReason
+from opendrs.arrays import SkippedGuest, SkipReason, local_disk_reason
 from opendrs.metrics import LoadModel, has_known_load
 from opendrs.model import (
     DEFAULT_LIMITS,
     Guest,
     GuestId,
     GuestState,
+    Limits,
     Mobility,
     NodeId,
     Pin,
@@ -26,7 +27,17 @@ from opendrs.model import (
     StepId,
     TagExclusion,
 )
-from opendrs.rules import NO_GUESTS, CompiledRules, FeasibilityChecker, compile_rules
+from opendrs.rules import (
+    NO_GUESTS,
+    CompiledRules,
+    FeasibilityChecker,
+    available_space,
+    compile_rules,
+    required_space,
+    space_shortage,
+)
+
+_NO_NODE = "its rules and hardware allow no other node that is online and measured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,40 +53,44 @@ class Relocations:
     skipped: Mapping[GuestId, SkippedGuest]
 
 
-def plan_relocations(snapshot: Snapshot, guests: Collection[GuestId]) -> Relocations:
+def plan_relocations(
+    snapshot: Snapshot, guests: Collection[GuestId], limits: Limits
+) -> Relocations:
     """Return the relocations of the stopped guests among *guests*.
 
     Args:
         snapshot: The cluster after the migrations of running guests.
         guests: The guests that are to leave their nodes.
+        limits: Limits of the operator; without those of memory, which a stopped guest
+            does not use.
     """
     rules = compile_rules(snapshot)
     checker = FeasibilityChecker(snapshot, rules, DEFAULT_LIMITS)
     place = {name: guest.node for name, guest in snapshot.guests.items()}
+    space = _FreeSpace(snapshot)
     steps: list[Step] = []
     skipped: dict[GuestId, SkippedGuest] = {}
     for name in sorted(guests):
         guest = snapshot.guests[name]
         if guest.state is not GuestState.STOPPED:
             continue
-        blocker = _blocker(guest, snapshot, rules)
+        blocker = _blocker(guest, snapshot, rules, limits)
         targets = _compatible_nodes(guest, snapshot, checker)
         apart = rules.apart.get(name, NO_GUESTS)
         occupied = {place[other] for other in apart if other != name}
         if blocker is None and not targets:
-            detail = (
-                "its rules and hardware allow no other node that is online and measured"
-            )
-            blocker = SkippedGuest(SkipReason.NO_FEASIBLE_NODE, detail)
+            blocker = SkippedGuest(SkipReason.NO_FEASIBLE_NODE, _NO_NODE)
         targets = [node for node in targets if node not in occupied]
         if blocker is None and not targets:
             detail = "strict anti-affinity with guests on all nodes that it could use"
             blocker = SkippedGuest(SkipReason.NO_FEASIBLE_NODE, detail)
+        blocker, targets = space.with_space(guest, targets, blocker)
         if blocker is not None:
             skipped[name] = blocker
             continue
         target = _best_target(guest, targets, place, snapshot, rules)
         place[name] = target
+        space.reserve(guest, target)
         steps.append(
             Step(
                 StepId(f"r{len(steps) + 1}"),
@@ -84,6 +99,32 @@ def plan_relocations(snapshot: Snapshot, guests: Collection[GuestId]) -> Relocat
             )
         )
     return Relocations(tuple(steps), skipped)
+
+
+class _FreeSpace:
+    """Space of storages that relocations have not used yet."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._nodes = snapshot.nodes
+        self._free = {
+            name: dict(free) for name, free in available_space(snapshot).items()
+        }
+
+    def with_space(
+        self, guest: Guest, targets: list[NodeId], blocker: SkippedGuest | None
+    ) -> tuple[SkippedGuest | None, list[NodeId]]:
+        """Return those of *targets* with space for *guest*, and why there is none."""
+        required = required_space((guest,), self._nodes)
+        targets = [n for n in targets if not space_shortage(required, self._free[n])]
+        if blocker is None and not targets:
+            detail = "no node that it could use has the space for its local disks"
+            blocker = SkippedGuest(SkipReason.NO_FEASIBLE_NODE, detail)
+        return blocker, targets
+
+    def reserve(self, guest: Guest, target: NodeId) -> None:
+        """Reserve the space of *guest* on *target*."""
+        for storage, size in required_space((guest,), self._nodes).items():
+            self._free[target][storage] -= size
 
 
 def _compatible_nodes(
@@ -132,7 +173,7 @@ def _best_target(
 
 
 def _blocker(
-    guest: Guest, snapshot: Snapshot, rules: CompiledRules
+    guest: Guest, snapshot: Snapshot, rules: CompiledRules, limits: Limits
 ) -> SkippedGuest | None:
     """Return why the stopped *guest* stays; None if it may be relocated."""
     if guest.migrating_to is not None:
@@ -146,7 +187,7 @@ def _blocker(
     if excluded is None and guest.effective_mobility is Mobility.NONE:
         suffix = f": {guest.mobility_detail}" if guest.mobility_detail else ""
         return SkippedGuest(SkipReason.MOBILITY_NONE, f"not migratable{suffix}")
-    return excluded
+    return excluded or local_disk_reason(guest, snapshot, limits)
 
 
 def _excluded(

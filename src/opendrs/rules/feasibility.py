@@ -17,6 +17,8 @@ from opendrs.model import (
     NodeId,
     Snapshot,
     format_list,
+    missing_storages,
+    needed_storages,
 )
 from opendrs.rules.affinity_groups import NO_GUESTS
 from opendrs.rules.compilation import CompiledRules
@@ -25,6 +27,12 @@ from opendrs.rules.memory import (
     AvailableMemory,
     available_memory,
     required_memory,
+)
+from opendrs.rules.storage_space import (
+    Space,
+    available_space,
+    required_space,
+    space_shortage,
 )
 
 MoveGroup = Sequence[Guest]
@@ -60,6 +68,11 @@ class FeasibilityChecker:
         self._guests_on.update(_guests_by_node(after, names))
         available = available_memory(after, self._limits)
         self.available_memory.update({name: available[name] for name in names})
+        self._available_space.update(
+            (name, space)
+            for name, space in available_space(after).items()
+            if name in names
+        )
 
     def infeasible_nodes(self, group: MoveGroup) -> dict[NodeId, str]:
         """Return why each infeasible node, except its own, is infeasible for *group*.
@@ -135,6 +148,11 @@ class FeasibilityChecker:
         return available_memory(self._snapshot, self._limits)
 
     @cached_property
+    def _available_space(self) -> dict[NodeId, Space]:
+        """Free space of the storages of each node."""
+        return available_space(self._snapshot)
+
+    @cached_property
     def _online(self) -> frozenset[NodeId]:
         nodes = self._snapshot.nodes.values()
         return frozenset(node.id for node in nodes if node.online)
@@ -146,7 +164,15 @@ class FeasibilityChecker:
             self.incompatibility(group, node)
             or self.affinity_conflict(group, node.id)
             or _shortage(self.available_memory[node.id].minus(required))
+            or self._space_shortage(group, node.id)
         )
+
+    def _space_shortage(self, group: MoveGroup, node: NodeId) -> str | None:
+        """Return the storage of *node* without space for local disks, or None."""
+        if not any(guest.disks for guest in group):
+            return None
+        required = required_space(group, self._snapshot.nodes)
+        return space_shortage(required, self._available_space[node])
 
     def _find_incompatibility(
         self, group: MoveGroup, node: Node
@@ -188,6 +214,10 @@ class FeasibilityChecker:
                 return lambda: f"node architecture {node.architecture}"
             if guest.cpu_model not in (None, node.cpu_model):
                 return partial("node CPU model is not {}".format, guest.cpu_model)
+            source = self._snapshot.nodes[guest.node].storages
+            needed = needed_storages(guest.disks, source)
+            if missing := missing_storages(needed, node.storages):
+                return partial("node has no storage {}".format, min(missing))
         return None
 
     def _forbidding_rule(self, guest: GuestId, node: NodeId) -> NodeAffinity:

@@ -18,6 +18,9 @@ from opendrs.model import (
     PowerOff,
     PowerOn,
     Relocation,
+    copied_space,
+    missing_storages,
+    needed_storages,
 )
 
 
@@ -37,6 +40,35 @@ def check_action(
     target = nodes.get(action.target)
     if target is None or not target.online or target.id == action.source:
         raise PlatformError(f"{action.guest} cannot be moved to {action.target}")
+    _check_storages(guests[action.guest], target, nodes, guests)
+
+
+def _check_storages(
+    guest: Guest,
+    target: Node,
+    nodes: Mapping[NodeId, Node],
+    guests: Mapping[GuestId, Guest],
+) -> None:
+    """Check that *target* has the storages of *guest*, and space for its local disks.
+
+    Raises:
+        PlatformError: A storage is missing, or full with the copies in progress.
+    """
+    source = nodes[guest.node]
+    needed = needed_storages(guest.disks, source.storages)
+    if missing := missing_storages(needed, target.storages):
+        raise PlatformError(f"{target.id} has no storage {min(missing)}")
+    arriving = [
+        copied_space(each, nodes[each.node])
+        for each in guests.values()
+        if each.migrating_to == target.id
+    ]
+    free = {each.id: each.free for each in target.storages or ()}
+    for name, size in copied_space(guest, source).items():
+        reserved = sum(each.get(name) or 0 for each in arriving)
+        left = free.get(name)
+        if left is not None and (size or 0) + reserved > left:
+            raise PlatformError(f"{target.id}: storage {name} is full")
 
 
 def _check_migration(migration: Migration, guest: Guest | None) -> None:

@@ -24,10 +24,13 @@ from opendrs.model import (
     Pressure,
     Snapshot,
     Usage,
+    copied_size,
+    copy_disks,
 )
 from opendrs.ports import TaskState
 from opendrs.simulation.action_checks import check_action
 from opendrs.simulation.migration_model import (
+    DiskCopy,
     FixedDuration,
     GuestBehavior,
     PreCopy,
@@ -43,9 +46,8 @@ class Datacenter:
     """Simulated cluster in which actions take time.
 
     Time passes in `advance`. Migrations share the link of each node they leave or
-    enter;
-    loads vary a little. Everything is determined by the snapshot, the seed, and the
-    sequence of calls.
+    enter; loads vary a little. Everything is determined by the snapshot, the seed, and
+    the sequence of calls.
 
     Args:
         initial: Initial state of the cluster.
@@ -284,9 +286,12 @@ class Datacenter:
             state = NodeState.ONLINE if powered_on else NodeState.OFFLINE
             self._nodes[action.node] = replace(self._nodes[action.node], state=state)
             return
-        guest = replace(
-            self._guests[action.guest], node=action.target, migrating_to=None
+        nodes = self._nodes
+        moved, *changed = copy_disks(
+            self._guests[action.guest], nodes[action.source], nodes[action.target]
         )
+        nodes.update({node.id: node for node in changed})
+        guest = replace(moved, node=action.target, migrating_to=None)
         if isinstance(action, ColdMigration) and guest.uptime is not None:
             guest = replace(guest, uptime=0.0)
             self._restarted_at[guest.id] = self._elapsed
@@ -294,14 +299,15 @@ class Datacenter:
 
     def _begin(self, action: Action) -> None:
         self._changes += 1
-        memory, behavior = None, None
+        memory, behavior, copied = None, None, 0
         if not isinstance(action, PowerOn | PowerOff):
             guest = replace(self._guests[action.guest], migrating_to=action.target)
             self._guests[guest.id] = guest
             memory, behavior = guest.usage.memory, self._behaviors[guest.id]
-        self._actions[action] = RunningAction(
-            action, operation_for(action, memory, behavior)
-        )
+            copied = copied_size(guest, self._nodes[guest.node])
+        operation = operation_for(action, memory, behavior)
+        operation = DiskCopy(copied, operation) if copied else operation
+        self._actions[action] = RunningAction(action, operation)
         self._handle_events()
 
     def _transfers_per_link(self) -> Counter[NodeId]:
@@ -367,7 +373,7 @@ class RunningAction:
     @property
     def uses_network(self) -> bool:
         """Return True if the action uses bandwidth."""
-        return isinstance(self.action, LiveMigration)
+        return isinstance(self.operation, PreCopy | DiskCopy)
 
     def end(self, state: TaskState, detail: str) -> None:
         """Record the end of the action."""

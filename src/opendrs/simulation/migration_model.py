@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from opendrs.model import Guest
@@ -62,6 +62,55 @@ class FixedDuration:
     def received(self) -> int:
         """Return 0: the memory of a guest that restarts is not transferred."""
         return 0
+
+
+class DiskCopy:
+    """Copy of local disks, followed by another operation.
+
+    Args:
+        size: Bytes of the disks, positive.
+        rest: Operation that follows, such as the pre-copy of the memory.
+
+    Source:
+        QEMU mirrors the disks first, and migrates the memory when they are equal.
+    """
+
+    def __init__(self, size: int, rest: TimedOperation) -> None:
+        self._size = size
+        self._remaining = float(size)
+        self._rest = rest
+
+    def time_to_event(self, bandwidth: float) -> float:
+        """Return the seconds until the disks are copied, then those of the rest."""
+        if self._remaining < 1:
+            return self._rest.time_to_event(bandwidth)
+        return self._remaining / bandwidth if bandwidth > 0 else math.inf
+
+    def run(self, seconds: float, bandwidth: float) -> None:
+        """Copy for *seconds*."""
+        if self._remaining < 1:
+            self._rest.run(seconds, bandwidth)
+        else:
+            self._remaining -= min(self._remaining, bandwidth * seconds)
+
+    def handle_event(self, bandwidth: float) -> bool:
+        """Return True at the end of the operation that follows."""
+        return self._remaining < 1 and self._rest.handle_event(bandwidth)
+
+    def progress(self, bandwidth: float) -> Progress:
+        """Return the progress of the rest, with the bytes of the disks."""
+        rest, remaining = self._rest.progress(bandwidth), int(self._remaining)
+        return replace(
+            rest,
+            total=self._size + (rest.total or 0),
+            remaining=remaining + (rest.remaining or 0),
+            bandwidth=bandwidth,
+        )
+
+    @property
+    def received(self) -> int:
+        """Return the bytes of memory that the target has received."""
+        return self._rest.received
 
 
 class PreCopy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from random import Random
 
@@ -46,6 +46,7 @@ def unsafe_states(snapshot: Snapshot, plan: Plan, limits: Limits) -> list[str]:
     for state in states(parts):
         found += _violations(snapshot, parts, state, before)
         found += _overfull_nodes(snapshot, parts, state, limits)
+        found += _storage_defects(snapshot, parts, state, limits)
     return found
 
 
@@ -167,6 +168,54 @@ def _overfull_nodes(
         if step.id not in initial:
             usage.leave(step)
     return [f"{name} is overfilled in {state}" for name in usage.overfull(limits)]
+
+
+def _storage_defects(
+    snapshot: Snapshot, parts: Sequence[StepUnit], state: State, limits: Limits
+) -> list[str]:
+    """Return the steps that lack a storage, copy what they must not, or fill one up.
+
+    A copy occupies its space from its start, and the original until its end. What the
+    unit tests of the model say about storages is not used here.
+    """
+    free = {
+        (name, each.id): each.free
+        for name, node in snapshot.nodes.items()
+        for each in node.storages or ()
+    }
+    local = {
+        (name, each.id)
+        for name, node in snapshot.nodes.items()
+        for each in node.storages or ()
+        if each.shared is False
+    }
+    lists = {name: node.storages is not None for name, node in snapshot.nodes.items()}
+    found, occupied = [], dict.fromkeys(free, 0)
+    on = {name: list(guest.disks or ()) for name, guest in snapshot.guests.items()}
+    for part, stage in zip(parts, state, strict=True):
+        for step in part.steps if stage != NOT_STARTED else ():
+            action = migration_of(step)
+            arrived = []
+            for disk in on[action.guest]:
+                place, size = (action.source, disk.storage), disk.size
+                there = (action.target, disk.storage)
+                if place in local:
+                    there = (action.target, disk.target_storage or disk.storage)
+                    if not limits.migrate_local_disks or size is None:
+                        found.append(f"{step.id} must not copy {disk} in {state}")
+                        continue
+                    occupied[there] = occupied.get(there, 0) + size
+                    if stage == DONE:
+                        occupied[place] -= size
+                if lists[action.target] and there not in free and place in free:
+                    found.append(f"{step.id} finds no {there} in {state}")
+                arrived.append(replace(disk, storage=there[1]))
+            on[action.guest] = arrived
+    return found + [
+        f"{place} is overfilled in {state}"
+        for place, size in occupied.items()
+        if size > 0 and size > (free.get(place) or 0)
+    ]
 
 
 class _MemoryUsage:

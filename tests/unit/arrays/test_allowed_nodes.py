@@ -20,7 +20,12 @@ from support.imbalanced_clusters import imbalanced_clusters
 from support.strategies import snapshots
 
 LIVE = MobilityFilter(load_model=LoadModel.DYNAMIC, allow_cold_migration=False)
-SNAPSHOTS = snapshots() | snapshots(settled=True) | imbalanced_clusters()
+SNAPSHOTS = (
+    snapshots()
+    | snapshots(settled=True)
+    | snapshots(settled=True, storages=True)
+    | imbalanced_clusters()
+)
 
 
 def compiled(snapshot: Snapshot, load_model: LoadModel | None) -> ClusterArrays:

@@ -13,9 +13,8 @@ from opendrs.arrays import (
     AssignmentState,
     ClusterArrays,
     move_groups,
-    resource_amounts,
-    resource_columns,
 )
+from opendrs.arrays.cluster import resource_amounts, resource_columns
 from opendrs.metrics import LoadModel, node_loads
 from opendrs.model import DEFAULT_LIMITS, GIB, NodeState, Snapshot
 from opendrs.rules import AvailableMemory, compile_rules, required_memory

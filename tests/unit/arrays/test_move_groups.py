@@ -22,6 +22,7 @@ from opendrs.model import (
     DEFAULT_LIMITS,
     Affinity,
     AntiAffinity,
+    Disk,
     Guest,
     GuestId,
     GuestKind,
@@ -33,6 +34,7 @@ from opendrs.model import (
     Resources,
     Rule,
     Snapshot,
+    Storage,
     TagExclusion,
     Usage,
 )
@@ -58,6 +60,32 @@ def groups_of(
 def snapshot_of(*guests: Guest, rules: tuple[Rule, ...] = ()) -> Snapshot:
     empty = cluster({"node1": 0.5, "node2": 0.5, "node3": 0.5}, {}, rules)
     return replace(empty, guests={each.id: each for each in guests})
+
+
+@pytest.mark.parametrize(
+    ("shared", "allowed", "reason"),
+    [
+        (False, False, SkipReason.LOCAL_DISKS),
+        (False, True, None),
+        (None, False, None),
+        (True, False, None),
+    ],
+)
+def test_guest_with_a_local_disk_moves_only_if_the_limits_allow_it(
+    *, shared: bool | None, allowed: bool, reason: SkipReason | None
+) -> None:
+    snapshot = snapshot_of(vm("a", disks=(Disk(storage="zfs", size=1),)))
+    storages = (Storage(id="zfs", shared=shared),)
+    nodes = {
+        name: replace(node, storages=storages) for name, node in snapshot.nodes.items()
+    }
+    local = replace(snapshot, nodes=nodes)
+    limits = replace(DEFAULT_LIMITS, migrate_local_disks=allowed)
+
+    found = compile_move_groups(local, compile_rules(local), limits, ANY_GUEST)
+
+    skipped = found.skipped.get(GuestId("a"))
+    assert (skipped and skipped.reason) is reason
 
 
 def vm(name: str, node_name: str = "node1", **changes: Any) -> Guest:  # noqa: ANN401

@@ -57,7 +57,7 @@ def write(directory: Path, table: dict[str, Any], **changes: object) -> Path:
     document = {
         "platform": {"lab": {**table, **changes}},
         "policy": {"name": "threshold-rebalance"},
-        "limits": {"min_uptime": 0},
+        "limits": {"min_uptime": 0, "migrate_local_disks": True},
         "store": {"path": "record.sqlite"},
     }
     path = directory / "opendrs.toml"

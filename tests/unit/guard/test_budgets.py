@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from opendrs.guard import RejectionReason, check_budgets
 from opendrs.model import (
     BudgetScope,
+    Disk,
     Limits,
     LiveMigration,
     MigrationBudget,
@@ -18,6 +20,7 @@ from opendrs.model import (
     PastMigration,
     Protection,
     Snapshot,
+    Storage,
     Usage,
 )
 from support.builders import cluster, guest_ids
@@ -80,6 +83,28 @@ def test_memory_that_was_not_recorded_is_that_of_the_guest_now() -> None:
     assert (
         reason(MigrationBudget(window=60, memory=memory), started(A, B, 0.5)) is SPENT
     )
+
+
+def test_local_disks_of_guests_count() -> None:
+    snapshot = observed()
+    memory = snapshot.guests[X].usage.memory
+    assert memory
+    disk = Disk(storage="zfs", size=memory)
+    local = replace(snapshot.nodes[A], storages=(Storage(id="zfs", shared=False),))
+    guest = replace(snapshot.guests[X], disks=(disk,))
+    copying = replace(
+        snapshot,
+        nodes={**snapshot.nodes, A: local},
+        guests={**snapshot.guests, X: guest},
+    )
+
+    def is_within(budget: int) -> bool:
+        protection = Protection(budgets=(MigrationBudget(window=60, memory=budget),))
+        move = LiveMigration(X, A, B)
+        return check_budgets([move], copying, (), LIMITS, protection) is None
+
+    assert is_within(2 * memory)
+    assert not is_within(2 * memory - 1)
 
 
 @pytest.mark.parametrize(

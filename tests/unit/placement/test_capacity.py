@@ -11,12 +11,14 @@ from opendrs.model import (
     DEFAULT_LIMITS,
     GIB,
     AntiAffinity,
+    Disk,
     GuestId,
     Limits,
     Mobility,
     Pin,
     Resources,
     Snapshot,
+    Storage,
 )
 from opendrs.placement import (
     FailureTolerance,
@@ -163,3 +165,18 @@ def test_drained_nodes_leave_no_node_over_its_cores() -> None:
     found = dispensable_nodes(replace(snapshot, guests=idle), DEFAULT_LIMITS)
 
     assert found.nodes == ()
+
+
+def test_space_of_local_disks_limits_no_cpu() -> None:
+    local = (Storage(id="zfs", shared=False, free=0),)
+    plain = filled(0.2)
+    disks = (Disk(storage="zfs", size=GIB),)
+    nodes = {n: replace(node, storages=local) for n, node in plain.nodes.items()}
+    guests = {n: replace(guest, disks=disks) for n, guest in plain.guests.items()}
+    snapshot = replace(plain, nodes=nodes, guests=guests)
+    size = GuestSize(QUARTER, QUARTER)
+    copying = replace(DEFAULT_LIMITS, migrate_local_disks=True)
+
+    count = additional_guests(snapshot, size, copying)
+
+    assert count == additional_guests(plain, size, DEFAULT_LIMITS)

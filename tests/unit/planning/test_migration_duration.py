@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,11 +13,14 @@ from opendrs.model import (
     GIB,
     Action,
     ColdMigration,
+    Disk,
     GuestId,
     LiveMigration,
     NodeId,
     PowerOff,
     PowerOn,
+    Snapshot,
+    Storage,
     Usage,
 )
 from opendrs.planning import Certainty
@@ -28,7 +32,7 @@ from opendrs.planning.migration_duration import (
     estimate_pre_copy,
 )
 from opendrs.simulation.migration_model import PreCopy
-from support.builders import cluster, guest
+from support.builders import cluster, guest, node
 
 A, B, VM = NodeId("a"), NodeId("b"), GuestId("vm")
 
@@ -121,3 +125,26 @@ def test_duration_of_cold_migration_is_unknown(action: Action) -> None:
 
     assert estimate_duration(action, snapshot, GIB).certainty is Certainty.UNKNOWN
     assert estimate_duration(LiveMigration(VM, A, B), snapshot, GIB).seconds == 8.0
+
+
+def with_local_disk() -> Snapshot:
+    """Return a guest with 10 GiB of memory and a local disk of 30 GiB."""
+    plain = cluster({"b": 0.1}, {})
+    local = (Storage(id="zfs", shared=False),)
+    disks = (Disk(storage="zfs", size=30 * GIB),)
+    vm = guest("vm", "a", 0.1, disks=disks, dirty_rate=0.0)
+    nodes = {**plain.nodes, A: node("a", 0.1, storages=local)}
+    return replace(plain, nodes=nodes, guests={VM: vm})
+
+
+def test_local_disks_are_copied_before_the_memory() -> None:
+    found = estimate_duration(LiveMigration(VM, A, B), with_local_disk(), GIB)
+
+    # 30 s for the disk and 10 s for the memory, at 1 GiB/s.
+    assert found == DurationEstimate(40.0, 0.0, Certainty.ESTIMATED)
+
+
+def test_cold_migration_takes_at_least_the_copy_of_local_disks() -> None:
+    found = estimate_duration(ColdMigration(VM, A, B), with_local_disk(), GIB)
+
+    assert found == DurationEstimate(30.0, None, Certainty.AT_LEAST)

@@ -11,8 +11,10 @@ import pytest
 from opendrs.arrays import SkipReason
 from opendrs.guard import check
 from opendrs.model import (
+    GIB,
     AntiAffinity,
     ColdMigration,
+    Disk,
     GuestId,
     GuestKind,
     GuestState,
@@ -28,6 +30,7 @@ from opendrs.model import (
     Relocation,
     Rule,
     Snapshot,
+    Storage,
 )
 from opendrs.policies import Decision, DecisionReason, Drain, Return
 from support.builders import cluster, guest, guest_ids
@@ -284,3 +287,34 @@ def test_guests_return_from_where_they_were_put() -> None:
         LiveMigration(GuestId("a"), N2, N1),
         Relocation(GuestId("b"), N3, N1),
     ]
+
+
+def test_stopped_guests_go_where_their_local_disks_have_space() -> None:
+    # Two disks of 30 GiB: 40 GiB are free on n2, and 35 on n3, so each gets one.
+    snapshot = three_nodes()
+    free = {"n1": 0, "n2": 40, "n3": 35}
+    nodes = {
+        name: replace(
+            node,
+            storages=(Storage(id="zfs", shared=False, free=free[name] * GIB),),
+        )
+        for name, node in snapshot.nodes.items()
+    }
+    disks = (Disk(storage="zfs", size=30 * GIB),)
+    guests = {
+        name: replace(each, state=GuestState.STOPPED, disks=disks)
+        for name, each in snapshot.guests.items()
+        if name in {"a", "b", "c"}
+    }
+    local = replace(snapshot, nodes=nodes, guests=guests)
+
+    copied = Drain(limits=replace(LIMITS, migrate_local_disks=True)).decide(local, None)
+    kept = Drain(limits=LIMITS).decide(local, None)
+
+    targets = {step.action.target for step in copied.plan.steps}  # type: ignore[union-attr]
+    assert targets == {N2, N3}
+    assert [each.reason for each in copied.skipped.values()] == [
+        SkipReason.NO_FEASIBLE_NODE
+    ]
+    assert not kept.plan.steps
+    assert {each.reason for each in kept.skipped.values()} == {SkipReason.LOCAL_DISKS}

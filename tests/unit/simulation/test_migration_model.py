@@ -8,6 +8,7 @@ import pytest
 
 from opendrs.simulation.migration_model import (
     MIN_TRANSFER,
+    DiskCopy,
     FixedDuration,
     PreCopy,
     TimedOperation,
@@ -90,3 +91,17 @@ def test_pre_copy_without_bandwidth_makes_no_progress() -> None:
 
 def test_fixed_duration_takes_its_time() -> None:
     assert duration(FixedDuration(12.0), bandwidth=1.0) == pytest.approx(12.0)
+
+
+def test_local_disks_are_copied_before_the_memory() -> None:
+    # 20 s for the disks and 10 s for the memory.
+    memory = PreCopy(1000 * MB, dirty_rate=0.0, working_set=0.0)
+    copy = DiskCopy(2000 * MB, memory)
+
+    copy.run(5.0, 100 * MB)
+
+    assert copy.received == 0
+    assert copy.progress(100 * MB).total == 3000 * MB
+    assert copy.progress(100 * MB).remaining == 2500 * MB
+    assert duration(copy, bandwidth=100 * MB) == pytest.approx(25.0)
+    assert copy.received == 1000 * MB

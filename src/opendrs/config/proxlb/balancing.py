@@ -137,6 +137,13 @@ def _switch(field_name: str, setting: str) -> _Translate:
     return translate
 
 
+def _local_disks(section: BalancingSection, path: KeyPath, result: Translation) -> None:
+    value = str(section.with_local_disks).lower()
+    result.platform["local_disks"] = section.with_local_disks
+    result.limits["migrate_local_disks"] = section.with_local_disks
+    result.taken(path, f"local_disks = {value}, limits.migrate_local_disks = {value}")
+
+
 def _balanciness(section: BalancingSection, path: KeyPath, result: Translation) -> None:
     detail = (
         "difference of the loads of two nodes at half load on average; the threshold "
@@ -287,7 +294,7 @@ _TRANSLATIONS: Mapping[str, _Translate] = {
     "parallel_jobs": _parallel,
     "max_node_inflow": _node_inflow,
     "live": _live,
-    "with_local_disks": _switch("with_local_disks", "local_disks"),
+    "with_local_disks": _local_disks,
     "with_conntrack_state": _switch("with_conntrack_state", "keep_connections"),
     "balance_types": _balance_types,
     "max_job_validation": _job_validation,

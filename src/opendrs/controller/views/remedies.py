@@ -31,6 +31,10 @@ _CODES: Mapping[str, str] = {
     SkipReason.MOBILITY_NONE: (
         "remove what binds it to its node, such as a local disk or a device"
     ),
+    SkipReason.LOCAL_DISKS: (
+        "allow the copy with limits.migrate_local_disks, or move the disk to shared "
+        "storage"
+    ),
     SkipReason.MOBILITY_COLD: "allow cold migration in the settings of the policy",
     SkipReason.GROUP_MEMBER_SKIPPED: (
         "resolve the reason of the other guest of its affinity group"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from opendrs.model import (
+    GIB,
     Disk,
     Guest,
     GuestKind,
@@ -58,6 +59,9 @@ _UNREADABLE_INTERVAL = (
     f"{REBALANCER}, if it is on: a restricted certificate cannot read {INTERVAL}; set "
     "rebalancer to on or off"
 )
+
+# Size of the root disk of a virtual machine if neither it nor the pool has one.
+DEFAULT_ROOT_SIZE = 10 * GIB
 
 
 class GuestReader:
@@ -119,7 +123,7 @@ class GuestReader:
             migrated_at=last_move(instance),
             managed_by=self._manager(instance),
             lock=self._lock(instance, job, target),
-            disks=_disks(instance),
+            disks=tuple(self._disks(instance)),
         )
 
     def _target(self, instance: Instance, job: InstanceJob | None) -> NodeId | None:
@@ -187,6 +191,24 @@ class GuestReader:
         is_on = self._rebalancer is RebalancerState.ON
         return REBALANCER if is_on else _UNREADABLE_INTERVAL
 
+    def _disks(self, instance: Instance) -> Iterator[Disk]:
+        """Yield the disks on storage pools.
+
+        The root disk of a virtual machine has a size in any case. That of a volume is
+        an attribute of the volume, and is unknown.
+        """
+        is_machine = instance.type == VIRTUAL_MACHINE
+        for _, device in sorted(instance.expanded_devices.items()):
+            name = device.get("pool")
+            if device.get("type") != "disk" or not name:
+                continue
+            size = parse_size(device.get("size"))
+            if size is None and is_machine and device.get("path") == "/":
+                pool = self._responses.pools.get(name)
+                default = None if pool is None else pool.config.get("volume.size")
+                size = parse_size(default) or DEFAULT_ROOT_SIZE
+            yield Disk(storage=name, size=size)
+
     def _lock(
         self, instance: Instance, job: InstanceJob | None, target: NodeId | None
     ) -> str | None:
@@ -200,11 +222,3 @@ class GuestReader:
 def _kind(instance: Instance) -> GuestKind:
     is_vm = instance.type == VIRTUAL_MACHINE
     return GuestKind.VM if is_vm else GuestKind.CONTAINER
-
-
-def _disks(instance: Instance) -> tuple[Disk, ...]:
-    return tuple(
-        Disk(storage=device["pool"], size=parse_size(device.get("size")))
-        for _, device in sorted(instance.expanded_devices.items())
-        if device.get("type") == "disk" and device.get("pool")
-    )

@@ -203,7 +203,8 @@ def _mobility_remedy(guest: str, detail: str) -> str:
             f"incus stop {option}{quoted}; incus config set {option}{quoted} "
             f"migration.stateful=true; incus start {option}{quoted}"
         )
-    return "set local_disks = true" if "pool" in detail else ""
+    remedy = "set local_disks = true, and limits.migrate_local_disks = true"
+    return remedy if "pool" in detail else ""
 
 
 def ask(questioner: Questioner) -> dict[str, object]:

@@ -11,6 +11,7 @@ load average over five minutes, at most its number of threads.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from opendrs.model import (
@@ -27,7 +28,12 @@ from opendrs.model import (
 from opendrs.platforms.incus.cluster_responses import EVACUATING, ClusterResponses
 from opendrs.platforms.incus.guests import GuestReader
 from opendrs.platforms.incus.mobility import SCHEDULED, SCHEDULER
-from opendrs.platforms.incus.responses import HostResources, Member, MemberState
+from opendrs.platforms.incus.responses import (
+    HostResources,
+    Member,
+    MemberState,
+    PoolSpace,
+)
 from opendrs.platforms.incus.rules import key_words, platform_rules
 from opendrs.platforms.incus.settings import IncusSettings
 
@@ -127,7 +133,7 @@ def _with_state(
         powered_on_at=started_at.replace(microsecond=0),
         groups=node.groups,
         failure_domain=node.failure_domain,
-        storages=_storages(state, shared),
+        storages=_storages(state, shared) or None,
         jobs=(member.status.lower(),) if member.status in EVACUATING else (),
     )
 
@@ -155,12 +161,14 @@ def _storages(
     state: MemberState, shared: Mapping[str, bool | None]
 ) -> tuple[Storage, ...]:
     return tuple(
-        Storage(
-            id=name,
-            shared=shared.get(name),
-            capacity=pool.space.total,
-            free=max(0, pool.space.total - pool.space.used),
-        )
+        replace(_storage(name, pool.space), shared=shared.get(name))
         for name, pool in sorted(state.storage_pools.items())
-        if 0 < pool.space.total <= MAX_AMOUNT and pool.space.used >= 0
     )
+
+
+def _storage(name: str, space: PoolSpace) -> Storage:
+    """Return a pool with its space, if the member reports it."""
+    if not 0 < space.total <= MAX_AMOUNT or space.used < 0:
+        return Storage(id=name)
+    free = max(0, space.total - space.used)
+    return Storage(id=name, capacity=space.total, free=free)

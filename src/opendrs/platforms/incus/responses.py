@@ -201,6 +201,7 @@ class StoragePool(IncusResponse):
     name: str
     driver: str
     locations: Strings = []
+    config: StringMap = {}
 
 
 class Envelope(IncusResponse):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from opendrs.model import (
+    Disk,
     Guest,
     GuestId,
     GuestKind,
@@ -134,8 +136,18 @@ def _guest(
         lock=None if target else _lock(row, view),
         tags=_tags(row),
         migrating_to=target,
-        disks=view.disks.get(row.vmid or 0),
+        disks=_disks(view.disks.get(row.vmid or 0), settings),
     )
+
+
+def _disks(
+    disks: tuple[Disk, ...] | None, settings: ProxmoxSettings
+) -> tuple[Disk, ...] | None:
+    """Return *disks* with the storage that a migration copies them to."""
+    if disks is None or settings.target_storage is None:
+        return disks
+    target = settings.target_storage
+    return tuple(replace(disk, target_storage=target) for disk in disks)
 
 
 def _tags(row: ResourceRow) -> frozenset[str]:

@@ -16,7 +16,15 @@ from opendrs.arrays import (
     compile_move_groups,
 )
 from opendrs.metrics import LoadModel
-from opendrs.model import Limits, Node, NodeId, NodeState, Snapshot, Usage
+from opendrs.model import (
+    Limits,
+    Node,
+    NodeId,
+    NodeState,
+    Snapshot,
+    Usage,
+    copied_size,
+)
 from opendrs.policies.consolidation.detector import OverloadCounters
 from opendrs.policies.consolidation.history import Floats, Integers, Mask
 from opendrs.policies.consolidation.memory import ConsolidationMemory, is_measured
@@ -191,7 +199,11 @@ class ConsolidationInput:
 
     def _build_guest_arrays(self) -> GuestArrays:
         groups, required = self.cluster.groups, self.cluster.required
-        measured = required[:, 0]
+        measured, nodes = required[:, 0], self.cluster.snapshot.nodes
+        copied = [
+            sum(copied_size(guest, nodes[guest.node]) for guest in group)
+            for group in groups
+        ]
         return GuestArrays(
             node_of=self.cluster.node_of,
             samples=np.array([*map(self._samples, groups)], float).reshape(
@@ -199,7 +211,7 @@ class ConsolidationInput:
             ),
             lengths=np.array([*map(self._history_length, groups)], np.int64),
             cpu_limit=np.array([*map(self._cpu_limit, groups)], float),
-            memory=np.where(np.isfinite(measured), measured, 0.0),
+            memory=np.where(np.isfinite(measured), measured, 0.0) + copied,
             required=required,
             movable=np.ones(len(groups), np.bool_),
         )

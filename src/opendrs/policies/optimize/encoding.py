@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from opendrs.arrays import ClusterArrays, resource_columns
+from opendrs.arrays import ClusterArrays
 from opendrs.metrics import LoadModel, demand
 from opendrs.model import GIB, NO_RESOURCES, Guest, Limits, Mobility, NodeId, Snapshot
 from opendrs.optimizer import Floats, Indices, Mask
@@ -18,12 +18,12 @@ from opendrs.rules import (
     AvailableMemory,
     CompiledRules,
     drained_nodes,
-    required_memory,
 )
 
 # The R resources: cores; bytes of used memory and of committed memory; millicores of
-# committed CPU, if a node limits it; and once more the memory that is balanced, if
-# nodes may give different parts of it. Balance is relative to all memory of a node.
+# committed CPU, if a node limits it; bytes of the storages that local disks are copied
+# to; and once more the memory that is balanced, if nodes may give different parts of
+# it. Balance is relative to all memory of a node.
 CPU, USED, COMMITTED = range(3)
 TRANSFER_OVERHEAD = 0.25  # GiB; constant cost of a migration in addition to its memory
 
@@ -42,19 +42,19 @@ class MovableGuests:
 
     Args:
         groups: Move groups.
+        cluster: Cluster whose guests they are.
         load_model: Load that counts.
         bandwidth: Bytes per second over the link of one node.
-        limits_cpu: True if a node limits committed CPU.
         repeated: Resource that occurs once more, as the last one.
     """
 
     def __init__(
         self,
         groups: Sequence[EncodedGroup],
+        cluster: ClusterArrays,
         load_model: LoadModel,
         bandwidth: float,
         *,
-        limits_cpu: bool = False,
         repeated: int | None = None,
     ) -> None:
         self.guests = tuple(guest for group in groups for guest in group.guests)
@@ -67,7 +67,7 @@ class MovableGuests:
         self._is_displaced = np.array(displaced, np.bool_)
         self._load_model = load_model
         self._bandwidth = bandwidth
-        self._limits_cpu = limits_cpu
+        self._cluster = cluster
         self._repeated = repeated
 
     @cached_property
@@ -90,8 +90,7 @@ class MovableGuests:
     @cached_property
     def _required(self) -> Floats:
         """Resources that each guest requires of a node, as `ClusterArrays.required`."""
-        rows = (required_memory((guest,)) for guest in self.guests)
-        return resource_columns(rows, np.inf, limits_cpu=self._limits_cpu)
+        return self._cluster.required_by([(guest,) for guest in self.guests])
 
     @cached_property
     def _known(self) -> Mask:
@@ -104,13 +103,13 @@ class MovableGuests:
 
     @cached_property
     def transfer(self) -> Floats:
-        """Memory that leaving home transfers more than staying, in GiB; shape (G,)."""
-        return self._sum_by_group(self._memory * ~self._is_displaced)
+        """Memory and disks that leaving home transfers, in GiB; shape (G,)."""
+        return self._sum_by_group((self._memory + self._copied) * ~self._is_displaced)
 
     @cached_property
     def gather_transfer(self) -> Floats:
-        """Memory that gathering each group at home transfers, in GiB; shape (G,)."""
-        return self._sum_by_group(self._memory * self._is_displaced)
+        """Memory and disks that gathering at home transfers, in GiB; shape (G,)."""
+        return self._sum_by_group((self._memory + self._copied) * self._is_displaced)
 
     @cached_property
     def displaced_count(self) -> int:
@@ -128,7 +127,7 @@ class MovableGuests:
 
         Pages that are written while they are copied are copied again. So memory V costs
         about V / (1 - D/B) at a dirty rate D and a bandwidth B. Guests that must be
-        stopped cost more.
+        stopped cost more. Local disks are copied once.
 
         Source:
             Clark et al., Live migration of virtual machines (NSDI 2005).
@@ -143,12 +142,18 @@ class MovableGuests:
             self._memory / (1 - np.minimum(dirty, MAX_DIRTY_RATIO)) + TRANSFER_OVERHEAD
         )
         stopped = COLD_COST_FACTOR * (self._memory + TRANSFER_OVERHEAD)
-        return self._sum_by_group(np.where(live, copied, stopped) * ~self._is_displaced)
+        cost = np.where(live, copied, stopped) + self._copied
+        return self._sum_by_group(cost * ~self._is_displaced)
 
     @cached_property
     def _memory(self) -> Floats:
         """Memory of each guest, in GiB; shape (H,)."""
         return np.array([guest.usage.memory or 0 for guest in self.guests]) / GIB
+
+    @cached_property
+    def _copied(self) -> Floats:
+        """Local disks of each guest, in GiB; shape (H,)."""
+        return self._cluster.space.copied(self.guests) / GIB
 
     def _sum_by_group(self, each: Floats | Mask) -> Floats:
         """Return the sum over the guests of each group; shape (G,)."""
@@ -261,9 +266,9 @@ class EncodedCluster:
         bandwidth, _ = link_bandwidth(self.arrays.snapshot, self.limits)
         return MovableGuests(
             self.groups,
+            self.arrays,
             self._load_model,
             bandwidth,
-            limits_cpu=self.arrays.limits_cpu,
             repeated=self._repeated,
         )
 
@@ -297,6 +302,7 @@ class EncodedCluster:
         columns = [capacity, capacity[:, 1]]
         if self.arrays.limits_cpu:
             columns.append(capacity[:, 0] * MILLICORES)
+        columns.extend(np.maximum(self.arrays.space.usable(self.node_ids), 1.0).T)
         return with_repeated(np.column_stack(columns), self._repeated)
 
     @cached_property
@@ -372,10 +378,8 @@ class EncodedCluster:
         cpu = sum(
             (demand(guest, self._load_model) or NO_RESOURCES).cpu for guest in guests
         )
-        (row,) = resource_columns(
-            [required_memory(guests)], 0.0, limits_cpu=self.arrays.limits_cpu
-        )
-        amounts = (cpu, *row.tolist())
+        (row,) = self.arrays.required_by([tuple(guests)])
+        amounts = (cpu, *np.where(np.isfinite(row), row, 0.0).tolist())
         return (
             amounts if self._repeated is None else (*amounts, amounts[self._repeated])
         )

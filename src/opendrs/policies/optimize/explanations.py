@@ -20,7 +20,7 @@ from opendrs.optimizer import Floats, Indices, Problem, loads, node_costs
 from opendrs.policies.load_metrics import describe_infeasible_nodes
 from opendrs.policies.optimize.context import OptimizeContext
 from opendrs.policies.optimize.encoding import CPU, EncodedCluster
-from opendrs.policies.optimize.movable_groups import EncodedGroup, transfer_gib
+from opendrs.policies.optimize.movable_groups import EncodedGroup
 from opendrs.rules import (
     MILLICORES,
     AvailableMemory,
@@ -117,7 +117,7 @@ def _overfull_reason(name: NodeId, context: OptimizeContext, after: Snapshot) ->
     large = [each.id for each in there if _fits_nowhere(each, empty)]
     if large:
         return f"{format_list(sorted(large))} would not fit on any node, even if empty"
-    largest = sorted(there, key=lambda each: (-transfer_gib([each]), each.id))
+    largest = sorted(there, key=lambda each: (-(each.usage.memory or 0), each.id))
     reasons: defaultdict[str, list[GuestId]] = defaultdict(list)
     for guest in largest[:MAX_GUESTS]:
         reasons[context.repairs.blocker(guest.id)].append(guest.id)

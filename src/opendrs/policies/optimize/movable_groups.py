@@ -7,6 +7,7 @@ its nodes. Guests elsewhere migrate there if the group does not move to another 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -31,12 +32,7 @@ from opendrs.model import (
     Snapshot,
     format_list,
 )
-from opendrs.rules import CompiledRules, required_memory
-
-
-def transfer_gib(guests: Iterable[Guest]) -> float:
-    """Return the memory that migrating *guests* transfers, in GiB."""
-    return sum((guest.usage.memory or 0) for guest in guests) / GIB
+from opendrs.rules import CompiledRules, required_memory, required_space
 
 
 class GroupTarget:
@@ -60,6 +56,7 @@ class GroupTarget:
         fewest_migrations: bool = False,
     ) -> None:
         self.feasibility = cluster.feasibility
+        self._snapshot = cluster.snapshot
         self._nodes = cluster.snapshot.nodes
         self._fewest_migrations = fewest_migrations
         self._load_model = load_model
@@ -88,9 +85,14 @@ class GroupTarget:
             closed = self.feasibility.rejection(displaced, node) is not None
             imbalance = round(self._imbalance(group, node), 9)
             migrations = len(displaced) if self._fewest_migrations else 0
-            return int(closed), migrations, imbalance, transfer_gib(displaced), node
+            transfer = self.transfer(displaced)
+            return int(closed), migrations, imbalance, transfer, node
 
         return min({guest.node for guest in group}, key=rank)
+
+    def transfer(self, guests: Iterable[Guest]) -> float:
+        """Return the memory and disks that migrating *guests* transfers, in GiB."""
+        return sum(self._snapshot.transfer_size(guest.id) for guest in guests) / GIB
 
     def _imbalance(self, group: MoveGroup, home: NodeId) -> float:
         """Return the imbalance of the nodes of *group* with all of it on *home*."""
@@ -124,21 +126,18 @@ class EncodedGroup:
         guests: Guests of the group that can migrate.
         home: Node of the group, on which it is gathered if it is on several.
         is_free: True if the group may run on nodes other than its home.
+        gather_transfer: What gathering the group at home transfers, in GiB.
     """
 
     guests: MoveGroup
     home: NodeId
     is_free: bool = True
+    gather_transfer: float = 0.0
 
     @property
     def displaced(self) -> MoveGroup:
         """Guests that are not at home."""
         return tuple(guest for guest in self.guests if guest.node != self.home)
-
-    @property
-    def gather_transfer(self) -> float:
-        """Memory that gathering the group at home transfers, in GiB."""
-        return transfer_gib(self.displaced)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +234,12 @@ def _encode_group(
         detail = f"its group is on nodes of different architectures: {listed}"
         return None, SkippedGuest(SkipReason.NO_COMMON_NODE, detail)
     if not stuck:
-        home = guests[0].node if len(nodes) == 1 else group_target.best_home(guests)
-        return EncodedGroup(guests, home), None
+        if len(nodes) == 1:
+            return EncodedGroup(guests, guests[0].node), None
+        home = group_target.best_home(guests)
+        displaced = tuple(guest for guest in guests if guest.node != home)
+        transfer = group_target.transfer(displaced)
+        return EncodedGroup(guests, home, gather_transfer=transfer), None
     fixed_nodes = {guest.node for guest in stuck}
     names = format_list([guest.id for guest in stuck], separator=" and ")
     detail = f"it moves only with {names}, and {skipped[stuck[0].id].detail}"
@@ -249,7 +252,9 @@ def _encode_group(
     if closed is not None:
         detail = f"it must be with {names} on {home}, and {closed}"
         return None, SkippedGuest(SkipReason.NO_COMMON_NODE, detail)
-    return EncodedGroup(displaced, home, is_free=False), reason
+    transfer = group_target.transfer(displaced)
+    group = EncodedGroup(displaced, home, is_free=False, gather_transfer=transfer)
+    return group, reason
 
 
 def _group_name(group: EncodedGroup) -> GuestId:
@@ -262,7 +267,7 @@ def movable_units(
     """Yield the guests that may migrate, each with those that must move with it.
 
     A guest without a way to be gathered with its group may still move alone. One whose
-    memory or CPU is unknown stays.
+    memory, CPU or local disks are of unknown size stays.
 
     Args:
         snapshot: Cluster.
@@ -274,7 +279,8 @@ def movable_units(
         if unit[0].node in nodes and fixed.isdisjoint(each.id for each in unit):
             required = required_memory(unit)
             amounts = required.measured, required.committed, required.millicores
-            if None not in amounts:
+            space = required_space(unit, snapshot.nodes)
+            if None not in amounts and math.inf not in space.values():
                 yield unit
 
 

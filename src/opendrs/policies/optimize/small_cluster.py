@@ -22,6 +22,7 @@ from opendrs.model import (
     NodeAffinity,
     NodeId,
     Snapshot,
+    has_mapped_copies,
 )
 from opendrs.optimizer import (
     Floats,
@@ -104,7 +105,15 @@ class SmallCluster:
 
     @classmethod
     def of(cls, cluster: EncodedCluster, groups: MovableGroups) -> SmallCluster | None:
-        """Return the placements of *cluster*; None if they are too many."""
+        """Return the placements of *cluster*; None if they are too many.
+
+        Disks that change their storage make the space of a placement depend on the way
+        to it: then it is None as well.
+        """
+        if cluster.arrays.space.names and any(
+            map(has_mapped_copies, cluster.snapshot.guests.values())
+        ):
+            return None
         units = small_cluster_units(cluster.snapshot, groups, cluster.node_ids)
         small = cls(cluster.with_groups(units))
         return None if not units or small._has_too_many_rules else small

@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from opendrs.arrays import ClusterArrays
 from opendrs.metrics import LoadModel
-from opendrs.model import GIB, Mobility, NodeId, Usage
+from opendrs.model import (
+    DEFAULT_LIMITS,
+    GIB,
+    Disk,
+    Limits,
+    Mobility,
+    NodeId,
+    Storage,
+    Usage,
+)
 from opendrs.planning import ASSUMED_BANDWIDTH
 from opendrs.policies.optimize.encoding import MovableGuests
 from opendrs.policies.optimize.movable_groups import EncodedGroup
-from support.builders import guest
+from opendrs.rules import compile_rules
+from support.builders import cluster, guest, node
 
 A = NodeId("a")
 
 
-def movable_guests(*groups: EncodedGroup) -> MovableGuests:
-    return MovableGuests(groups, LoadModel.DYNAMIC, ASSUMED_BANDWIDTH)
+def movable_guests(
+    *groups: EncodedGroup, limits: Limits = DEFAULT_LIMITS
+) -> MovableGuests:
+    """Return the guests of *groups* on nodes with a local storage."""
+    storages = (Storage(id="zfs", shared=False, free=100 * GIB),)
+    nodes = {NodeId(name): node(name, 0.5, storages=storages) for name in "ab"}
+    guests = {each.id: each for group in groups for each in group.guests}
+    snapshot = replace(cluster({}, {}), nodes=nodes, guests=guests)
+    arrays = ClusterArrays(snapshot, compile_rules(snapshot), limits)
+    return MovableGuests(groups, arrays, LoadModel.DYNAMIC, ASSUMED_BANDWIDTH)
 
 
 def test_movable_guests_of_a_group_are_summed() -> None:
@@ -68,3 +89,16 @@ def test_movable_guests_empty_has_no_demand() -> None:
 
     assert found.demand.shape == (0, 3)
     assert found.is_known.shape == found.migration_cost.shape == (0,)
+
+
+def test_movable_guests_copy_local_disks_once() -> None:
+    # 10 GiB of memory of which half is written again, and a disk of 30 GiB.
+    disks = (Disk(storage="zfs", size=30 * GIB),)
+    busy = guest("x", "a", 0.1, dirty_rate=ASSUMED_BANDWIDTH / 2, disks=disks)
+    limits = replace(DEFAULT_LIMITS, migrate_local_disks=True)
+
+    found = movable_guests(EncodedGroup((busy,), A), limits=limits)
+
+    assert found.transfer.tolist() == [40.0]
+    assert found.migration_cost.tolist() == pytest.approx([50.25])
+    assert found.demand.tolist() == [[1.0, 10.0 * GIB, 10.0 * GIB, 30.0 * GIB]]

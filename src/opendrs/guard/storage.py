@@ -1,0 +1,121 @@
+"""Checks of the storages that the disks of migrating guests need on their targets.
+
+A disk on a storage of its node alone is copied. The space of a copy is that of the
+whole disk, however much of it has arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from opendrs.model import Disk, Guest, Migration, Node, NodeId, Snapshot, format_memory
+
+
+def find_missing_storage(
+    migrations: Sequence[Migration], snapshot: Snapshot
+) -> str | None:
+    """Return the target without a storage that a guest has a disk on, or None.
+
+    A storage that is not listed for the node of the guest either is missing in the
+    list, not on the target.
+
+    Args:
+        migrations: Migrations to start; their guests and nodes are in the snapshot.
+        snapshot: Current state of the cluster.
+    """
+    for migration in migrations:
+        guest = snapshot.guests[migration.guest]
+        source, target = snapshot.nodes[guest.node], snapshot.nodes[migration.target]
+        if target.storages is None:
+            continue
+        present = {storage.id for storage in target.storages}
+        for disk, required in _requirements(guest, source):
+            if required not in present:
+                return (
+                    f"{target.id}: no storage {required}, which the disk of {guest.id} "
+                    f"on {disk.storage} needs"
+                )
+    return None
+
+
+def find_forbidden_copy(
+    migrations: Sequence[Migration], snapshot: Snapshot
+) -> str | None:
+    """Return the guest that has a disk on a storage of its node alone, or None."""
+    for migration in migrations:
+        guest = snapshot.guests[migration.guest]
+        for disk, _ in _copies(guest, snapshot.nodes[guest.node]):
+            return (
+                f"{guest.id}: disk on {disk.storage}, a storage of {guest.node} alone; "
+                "migrate_local_disks is off"
+            )
+    return None
+
+
+def find_insufficient_storage(
+    migrations: Sequence[Migration], snapshot: Snapshot
+) -> str | None:
+    """Return the storage on which not all copies in progress and to start fit, or None.
+
+    Unknown sizes and unknown free space do not suffice. Copies on a shared storage
+    count together, whichever node they go to.
+    """
+    starting = [(each.guest, each.target) for each in migrations]
+    running = [
+        (guest.id, guest.migrating_to)
+        for guest in snapshot.guests.values()
+        if guest.disks and guest.migrating_to is not None
+    ]
+    needed: dict[tuple[NodeId | None, str], int] = {}
+    for name, target in (*running, *starting):
+        guest = snapshot.guests[name]
+        for disk, storage in _copies(guest, snapshot.nodes[guest.node]):
+            place = _place(storage, snapshot.nodes[target])
+            if disk.size is None and (name, target) in starting:
+                return f"{guest.id}: size of the disk on {disk.storage} is unknown"
+            needed[place] = needed.get(place, 0) + (disk.size or 0)
+    for name, target in starting:
+        guest = snapshot.guests[name]
+        for _, storage in _copies(guest, snapshot.nodes[guest.node]):
+            node = snapshot.nodes[target]
+            free = next(
+                (each.free for each in node.storages or () if each.id == storage), None
+            )
+            if free is None:
+                return f"{target}: free space of {storage} is unknown"
+            required = needed[_place(storage, node)]
+            if required > free:
+                return (
+                    f"{target}: {format_memory(free)} free on {storage}, copies need "
+                    f"{format_memory(required)}"
+                )
+    return None
+
+
+def copied_bytes(guest: Guest, snapshot: Snapshot) -> int:
+    """Return the bytes of the disks that a migration of *guest* copies, if known."""
+    node = snapshot.nodes[guest.node]
+    return sum(disk.size or 0 for disk, _ in _copies(guest, node))
+
+
+def _place(storage: str, node: Node) -> tuple[NodeId | None, str]:
+    """Return the storage of *node*, without the node if other nodes use it too."""
+    is_shared = any(e.shared for e in node.storages or () if e.id == storage)
+    return None if is_shared else node.id, storage
+
+
+def _copies(guest: Guest, source: Node) -> Iterator[tuple[Disk, str]]:
+    """Yield the disks that a migration copies, and the storage of each copy."""
+    local = [each.id for each in source.storages or () if each.shared is False]
+    for disk in guest.disks or ():
+        if disk.storage in local:
+            yield disk, disk.target_storage or disk.storage
+
+
+def _requirements(guest: Guest, source: Node) -> Iterator[tuple[Disk, str]]:
+    """Yield the disks of *guest* with the storage that each needs on a target."""
+    copies = dict(_copies(guest, source))
+    listed = None if source.storages is None else {each.id for each in source.storages}
+    for disk in guest.disks or ():
+        if listed is None or disk.storage in listed:
+            yield disk, copies.get(disk, disk.storage)
