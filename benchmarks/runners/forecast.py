@@ -188,13 +188,16 @@ def snapshots(
         )
 
 
-def policies(chosen: list[str], horizon: float) -> dict[str, Policy[None]]:
-    """Return the policies without and with a forecast."""
+def policies(arguments: argparse.Namespace) -> dict[str, Policy[None]]:
+    """Return the policies without and with a forecast, with each threshold."""
     known = {"balance": Balance, "optimize": Optimize}
     return {
-        f"{name}{suffix}": known[name](forecast_horizon=seconds)
-        for name in chosen
-        for suffix, seconds in (("", 0.0), (", forecast", horizon))
+        f"{name} {threshold:g}{suffix}": known[name](
+            threshold=threshold, forecast_horizon=seconds
+        )
+        for name in arguments.policies
+        for threshold in arguments.thresholds
+        for suffix, seconds in (("", 0.0), (", forecast", 3600.0 * arguments.hours))
     }
 
 
@@ -204,7 +207,7 @@ def print_backtest(name: str, arguments: argparse.Namespace) -> None:
         for load in arguments.loads:
             record = LoadRecord(snapshots(RECORDS[name](), arguments, load, seed), name)
             settings = BacktestSettings(
-                policies=policies(arguments.policies, 3600 * arguments.hours),
+                policies=policies(arguments),
                 limits=DEFAULT_LIMITS,
                 every=60 * arguments.minutes,
                 with_best=False,
@@ -227,15 +230,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--records", nargs="+", choices=RECORDS, default=[*RECORDS])
     parser.add_argument(
-        "--policies", nargs="*", default=["balance", "optimize"], metavar="NAME"
+        "--policies", nargs="*", default=["balance"], choices=["balance", "optimize"]
     )
-    parser.add_argument("--loads", nargs="+", type=float, default=[0.6, 0.75])
-    parser.add_argument("--nodes", type=int, default=6)
-    parser.add_argument("--guests", type=int, default=90)
-    parser.add_argument("--days", type=int, default=6)
+    parser.add_argument("--loads", nargs="+", type=float, default=[0.75])
+    parser.add_argument(
+        "--thresholds", nargs="+", type=float, default=[0.1, 0.07, 0.05]
+    )
+    parser.add_argument("--nodes", type=int, default=4)
+    parser.add_argument("--guests", type=int, default=60)
+    parser.add_argument("--days", type=int, default=2)
     parser.add_argument("--minutes", type=int, default=30)
     parser.add_argument("--hours", type=int, default=2)
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--seeds", type=int, default=1)
     arguments = parser.parse_args()
     print(
         "| series | horizon | forecast | last sample | mean of a day | ratio | bound |"
