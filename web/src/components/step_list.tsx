@@ -126,7 +126,7 @@ function StepDetails(props: { step: Step; plan: StepListProps["plan"]; progress:
       <p>
         {step.guest ? <><GuestLink id={step.guest} />: </> : null}
         <NodeLink id={step.source} /> → <NodeLink id={step.target} />
-        {step.depends_on.length > 0 ? `; starts after ${step.depends_on.join(", ")}` : "; starts at once"}
+        {step.depends_on.length > 0 ? `; starts after ${step.depends_on.join(", ")}` : "; waits for no other step"}
         {group ? `; starts together with ${group.filter((id) => id !== step.id).join(", ")}` : ""}
       </p>
       {progress !== null ? <Transfer progress={progress} /> : null}
