@@ -18,6 +18,7 @@ from opendrs.model import (
     Guest,
     GuestId,
     GuestKind,
+    GuestPriority,
     GuestState,
     Mobility,
     Node,
@@ -191,7 +192,16 @@ def _rule(
     node_affinities = st.builds(
         NodeAffinity, guests=one, nodes=priorities, strict=strict, name=titles
     )
-    pins = st.builds(Pin, guests=one, name=titles)
+    pins: st.SearchStrategy[Rule] = st.one_of(
+        st.builds(Pin, guests=one, name=titles),
+        st.builds(
+            GuestPriority,
+            value=st.sampled_from((0.5, 2.0, 3.25)),
+            guests=one,
+            tags=st.frozensets(st.sampled_from(TAGS)),
+            origin=titles,
+        ),
+    )
     if len(guests) == 1:
         return st.one_of(exclusions, pins, node_affinities)
     two = _some(guests, 2)

@@ -3,6 +3,7 @@
 from opendrs.arrays.allowed_nodes import AllowedNodes as AllowedNodes
 from opendrs.arrays.assignment import AssignmentState as AssignmentState
 from opendrs.arrays.cluster import ClusterArrays as ClusterArrays
+from opendrs.arrays.cluster import Floats as Floats
 from opendrs.arrays.cluster import ResourceAmounts as ResourceAmounts
 from opendrs.arrays.evaluation import BestMove as BestMove
 from opendrs.arrays.evaluation import best_by_imbalance as best_by_imbalance

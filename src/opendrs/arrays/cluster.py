@@ -28,6 +28,7 @@ from opendrs.rules import (
     AvailableMemory,
     CompiledRules,
     FeasibilityChecker,
+    guest_priorities,
     required_memory,
     usable_memory,
 )
@@ -114,6 +115,11 @@ class ClusterArrays:
     def demand(self) -> Floats:
         """Resources that move with each group; unknown ones count 0; shape (G, 2)."""
         return _pairs(self._demand(group) for group in self.groups)
+
+    @cached_property
+    def priorities(self) -> Mapping[GuestId, float]:
+        """Priority of each guest that a rule gives one."""
+        return guest_priorities(self.snapshot)
 
     @cached_property
     def node_of(self) -> Indices:

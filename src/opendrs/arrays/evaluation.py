@@ -18,6 +18,7 @@ from opendrs.arrays.cluster import Floats, Indices
 from opendrs.arrays.move_scores import NOISE, MoveArrays, MoveScores
 from opendrs.metrics import WEIGHTS, ImbalanceMetric, imbalances, sum_of_rows
 
+EQUAL = 1e-12  # rounding of exact scores, which are at most about 1
 TOLERANCE = 1e-9  # relative; incremental scores are accurate to 1e-11
 BOUND_NOISE = 8 * NOISE  # rounding of two scores, where TOLERANCE is less
 CHUNK_CELLS = 1 << 16  # moves per chunk: temporaries of 512 KiB fit into the cache
@@ -38,11 +39,19 @@ class BestMove:
     imbalance: float
 
 
-def best_by_imbalance(arrays: MoveArrays, metric: ImbalanceMetric) -> BestMove | None:
+def best_by_imbalance(
+    arrays: MoveArrays, metric: ImbalanceMetric, cost: Floats | None = None
+) -> BestMove | None:
     """Return the move with the smallest resulting imbalance; None if none is allowed.
 
     Imbalances are truncated to 15 decimals. Ties are resolved by the index of the
     group, then of the target.
+
+    Args:
+        arrays: The cluster.
+        metric: Imbalance metric.
+        cost: Cost of moving each group; shape (G,). The cheapest of the moves that
+            differ by less than `EQUAL` is the best. None for the order of Proxmox VE.
 
     Source:
         Proxmox VE 9, ha-auto-rebalance-method bruteforce.
@@ -57,15 +66,32 @@ def best_by_imbalance(arrays: MoveArrays, metric: ImbalanceMetric) -> BestMove |
     limit = _variation_of_best(arrays, score, lowest_scores) * (1 + TOLERANCE)
     groups, targets = _moves_within(arrays, score, lowest_scores, limit)
     exact = _truncate(exact_imbalances(arrays, groups, targets, metric))
-    first = np.lexsort((targets, groups, exact))[0]
+    first = _first_move(groups, targets, exact, cost)
     return BestMove(int(groups[first]), int(targets[first]), float(exact[first]))
 
 
-def best_by_topsis(arrays: MoveArrays, metric: ImbalanceMetric) -> BestMove | None:
+def _first_move(
+    groups: Indices, targets: Indices, scores: Floats, cost: Floats | None
+) -> int:
+    """Return the index of the move with the least score.
+
+    Ties are resolved by the cost, if given, then by the index of the group, then of the
+    target.
+    """
+    if cost is None:
+        return int(np.lexsort((targets, groups, scores))[0])
+    equal = np.flatnonzero(scores <= scores.min() + EQUAL)
+    order = np.lexsort((targets[equal], groups[equal], cost[groups[equal]]))
+    return int(equal[order[0]])
+
+
+def best_by_topsis(
+    arrays: MoveArrays, metric: ImbalanceMetric, cost: Floats | None = None
+) -> BestMove | None:
     """Return the move that TOPSIS ranks first, or None if none is allowed.
 
     The criteria are those of `opendrs.metrics.load`. Ties are resolved by the index of
-    the group, then of the target.
+    the group, then of the target, or before by *cost* as in `best_by_imbalance`.
 
     Source:
         Proxmox VE 9, ha-auto-rebalance-method topsis.
@@ -88,7 +114,7 @@ def best_by_topsis(arrays: MoveArrays, metric: ImbalanceMetric) -> BestMove | No
         arrays, score, lowest_scores, lowest_scores.min() + TOLERANCE
     )
     exact = ideal.closeness(_exact_criteria(arrays, groups, targets))
-    first = np.lexsort((targets, groups, -exact))[:1]
+    first = [_first_move(groups, targets, -exact, cost)]
     group, target = groups[first], targets[first]
     imbalance = _truncate(exact_imbalances(arrays, group, target, metric))
     return BestMove(int(group[0]), int(target[0]), float(imbalance[0]))

@@ -23,6 +23,7 @@ from opendrs.model import (
     Affinity,
     AntiAffinity,
     Guest,
+    GuestPriority,
     Node,
     NodeAffinity,
     NodeId,
@@ -55,6 +56,7 @@ _RULE_KINDS = {
     AntiAffinity: "anti-affinity",
     Pin: "pin",
     TagExclusion: "exclusion",
+    GuestPriority: "priority",
 }
 
 
@@ -223,7 +225,9 @@ def _rule_members(rule: Rule, *, all_names: bool) -> tuple[str, str]:
     if isinstance(rule, NodeAffinity):
         priorities = rule.nodes
         nodes = sorted(priorities, key=lambda name: (-priorities[name], name))
-    guests = sorted(rule.guests)
+    guests: list[str] = sorted(rule.guests)
+    if isinstance(rule, GuestPriority):
+        guests += [f"with tag {tag}" for tag in sorted(rule.tags)]
     if all_names:
         return ", ".join(guests), ", ".join(nodes)
     return format_list(guests), format_list(nodes)

@@ -23,7 +23,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from opendrs.config.snapshot_schema import require_unique
+from opendrs.config.schema_types import require_unique
 from opendrs.model import LoadState
 from opendrs.ports import Outcome
 from opendrs.ports import RequestState as RequestState

@@ -21,9 +21,9 @@ from opendrs.config.parsing import (
     parse,
     read_text,
 )
+from opendrs.config.rule_schema import RULES, RuleEntry
 from opendrs.config.snapshot_schema import (
     FIELDS,
-    RULES,
     AllocationEntry,
     CapacityEntry,
     DiskEntry,
@@ -32,7 +32,6 @@ from opendrs.config.snapshot_schema import (
     LimitEntry,
     NodeEntry,
     PressureEntry,
-    RuleEntry,
     SnapshotEntry,
     StallEntry,
     StorageEntry,
@@ -45,6 +44,7 @@ from opendrs.config.snapshot_validation import (
 )
 from opendrs.errors import InvalidFileError, ModelError
 from opendrs.model import (
+    PRIORITIES,
     UNKNOWN_PRESSURE,
     UNKNOWN_USAGE,
     Affinity,
@@ -54,6 +54,7 @@ from opendrs.model import (
     Forecast,
     Guest,
     GuestId,
+    GuestPriority,
     GuestState,
     Node,
     NodeAffinity,
@@ -161,7 +162,10 @@ def validate_rules(
         rules = RULES.validate_python(entries)
     except ValidationError as error:
         return (), tuple(pydantic_diagnostics(error, path, FIELDS))
-    return tuple(rule_from_entry(rule) for rule in rules), ()
+    try:
+        return tuple(rule_from_entry(rule) for rule in rules), ()
+    except ModelError as error:
+        return (), (Diagnostic(path, str(error), code=DiagnosticCode.INCONSISTENT),)
 
 
 def _snapshot(entry: SnapshotEntry) -> Snapshot:
@@ -271,7 +275,16 @@ def rule_from_entry(entry: RuleEntry) -> Rule:
     name, origin = entry.get("name", ""), entry.get("origin", "")
     if entry["kind"] == "exclusion":
         return TagExclusion(tags=frozenset(entry["tags"]), name=name, origin=origin)
-    guests = frozenset(GuestId(guest) for guest in entry["guests"])
+    guests = frozenset(GuestId(guest) for guest in entry.get("guests", ()))
+    if entry["kind"] == "priority":
+        value = entry["value"]
+        return GuestPriority(
+            value=PRIORITIES[value] if isinstance(value, str) else value,
+            guests=guests,
+            tags=frozenset(entry.get("tags", ())),
+            name=name,
+            origin=origin,
+        )
     if entry["kind"] == "pin":
         return Pin(guests=guests, name=name, origin=origin)
     strict = entry.get("strict", True)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated, Literal, NotRequired
 
-from pydantic import (
-    AfterValidator,
-    ConfigDict,
-    Field,
-    PlainValidator,
-    TypeAdapter,
-    WithJsonSchema,
-    with_config,
-)
-from pydantic_core import PydanticCustomError
+from pydantic import Field, TypeAdapter, with_config
 from typing_extensions import TypedDict  # pydantic rejects that of Python 3.11
 
+from opendrs.config.rule_schema import (
+    GuestPriorityEntry,
+    NodeAffinityEntry,
+    RuleEntries,
+    TagExclusionEntry,
+)
+from opendrs.config.schema_types import (
+    STRICT,
+    Amount,
+    Bytes,
+    Coerced,
+    Fraction,
+    Name,
+    NameSet,
+    Timestamp,
+)
 from opendrs.model import (
     MAX_AMOUNT,
     MIN_CPU,
@@ -31,52 +37,8 @@ from opendrs.model import (
 
 FORMAT = "opendrs-snapshot/1"
 
-_STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
-
-def _parse_timestamp(value: object) -> datetime:
-    """Return *value* as a time in UTC."""
-    try:
-        time = datetime.fromisoformat(value) if isinstance(value, str) else value
-        if isinstance(time, datetime) and time.tzinfo is not None:
-            return time.astimezone(UTC)
-    except (ValueError, OverflowError):
-        pass
-    raise PydanticCustomError(
-        "moment", "expected a time with its time zone, such as 2026-11-21T12:00:00Z"
-    )
-
-
-def require_unique(names: list[str]) -> list[str]:
-    """Return *names*; reject a name that occurs twice."""
-    if len(set(names)) < len(names):
-        raise PydanticCustomError("distinct", "expected each name only once")
-    return names
-
-
-_DATE_TIME = {"type": "string", "format": "date-time"}
-_UNIQUE = Field(json_schema_extra={"uniqueItems": True})
-
-Timestamp = Annotated[
-    datetime, PlainValidator(_parse_timestamp), WithJsonSchema(_DATE_TIME)
-]
-Name = Annotated[str, Field(min_length=1)]
-_FAIL_FAST = Field(fail_fast=True)  # one error instead of one for each of many members
-_DISTINCT = AfterValidator(require_unique)
-NameSet = Annotated[list[str], _FAIL_FAST, _DISTINCT, _UNIQUE]
-NonEmptyNames = Annotated[
-    list[Name], Field(min_length=1), _FAIL_FAST, _DISTINCT, _UNIQUE
-]
-TwoOrMoreNames = Annotated[
-    list[Name], Field(min_length=2), _FAIL_FAST, _DISTINCT, _UNIQUE
-]
-Amount = Annotated[float, Field(ge=0, le=MAX_AMOUNT)]
-Bytes = Annotated[int, Field(ge=0, le=MAX_AMOUNT), SIZE]
-Fraction = Annotated[float, Field(ge=0, le=1)]
-Coerced = Field(strict=False)
-
-
-@with_config(_STRICT)
+@with_config(STRICT)
 class CapacityEntry(TypedDict):
     """Capacity of a node."""
 
@@ -88,7 +50,7 @@ class CapacityEntry(TypedDict):
     ]
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class LimitEntry(TypedDict):
     """Limit of a guest."""
 
@@ -96,7 +58,7 @@ class LimitEntry(TypedDict):
     memory: Annotated[Bytes, Field(description="Memory in bytes.")]
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class UsageEntry(TypedDict, total=False):
     """Current usage; values that were not measured are absent."""
 
@@ -104,7 +66,7 @@ class UsageEntry(TypedDict, total=False):
     memory: Annotated[Bytes, Field(description="Memory in use, in bytes.")]
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class StallEntry(TypedDict, total=False):
     """Share of time in which tasks were stalled for a resource (PSI)."""
 
@@ -116,7 +78,7 @@ class StallEntry(TypedDict, total=False):
     ]
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class PressureEntry(TypedDict, total=False):
     """Pressure stall information (PSI) for each resource."""
 
@@ -125,7 +87,7 @@ class PressureEntry(TypedDict, total=False):
     io: StallEntry
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class AllocationEntry(TypedDict, total=False):
     """Limits of the platform on what it allocates to guests."""
 
@@ -143,7 +105,7 @@ class AllocationEntry(TypedDict, total=False):
     ]
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class StorageEntry(TypedDict):
     """A storage for the disks of guests."""
 
@@ -155,7 +117,7 @@ class StorageEntry(TypedDict):
     free: NotRequired[Annotated[Bytes, Field(description="Free bytes.")]]
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class DiskEntry(TypedDict):
     """A disk of a guest."""
 
@@ -168,7 +130,7 @@ class DiskEntry(TypedDict):
     ]
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class ForecastEntry(TypedDict, total=False):
     """Mean usage over the next hours; values that are not forecast are absent."""
 
@@ -176,7 +138,7 @@ class ForecastEntry(TypedDict, total=False):
     upper: UsageEntry
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class NodeEntry(TypedDict, total=False):
     """A hypervisor host."""
 
@@ -219,7 +181,7 @@ class NodeEntry(TypedDict, total=False):
     ]
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class GuestEntry(TypedDict):
     """A virtual machine or a system container."""
 
@@ -284,78 +246,7 @@ class GuestEntry(TypedDict):
     forecast: NotRequired[ForecastEntry]
 
 
-StrictFlag = Annotated[
-    bool,
-    Field(description="True if the rule must hold (default); false if preferred."),
-]
-RuleName = Annotated[str, Field(description="Name of the rule.")]
-RuleOrigin = Annotated[str, Field(description="Where the rule is defined.")]
-
-
-@with_config(_STRICT)
-class NodeAffinityEntry(TypedDict):
-    """Each of these guests belongs on one of these nodes."""
-
-    kind: Literal["node-affinity"]
-    guests: NonEmptyNames
-    nodes: Annotated[
-        dict[Name, Annotated[int, Field(ge=-(10**9), le=10**9)]],
-        Field(min_length=1, description="Priority of each; the higher, the better."),
-    ]
-    strict: NotRequired[StrictFlag]
-    name: NotRequired[RuleName]
-    origin: NotRequired[RuleOrigin]
-
-
-@with_config(_STRICT)
-class AffinityEntry(TypedDict):
-    """All of these guests share a node."""
-
-    kind: Literal["affinity"]
-    guests: TwoOrMoreNames
-    strict: NotRequired[StrictFlag]
-    name: NotRequired[RuleName]
-    origin: NotRequired[RuleOrigin]
-
-
-@with_config(_STRICT)
-class AntiAffinityEntry(TypedDict):
-    """No two of these guests share a node."""
-
-    kind: Literal["anti-affinity"]
-    guests: TwoOrMoreNames
-    strict: NotRequired[StrictFlag]
-    name: NotRequired[RuleName]
-    origin: NotRequired[RuleOrigin]
-
-
-@with_config(_STRICT)
-class PinEntry(TypedDict):
-    """None of these guests is ever migrated."""
-
-    kind: Literal["pin"]
-    guests: NonEmptyNames
-    name: NotRequired[RuleName]
-    origin: NotRequired[RuleOrigin]
-
-
-@with_config(_STRICT)
-class TagExclusionEntry(TypedDict):
-    """No guest with one of these tags is ever migrated."""
-
-    kind: Literal["exclusion"]
-    tags: NonEmptyNames
-    name: NotRequired[RuleName]
-    origin: NotRequired[RuleOrigin]
-
-
-RuleEntry = (
-    NodeAffinityEntry | AffinityEntry | AntiAffinityEntry | PinEntry | TagExclusionEntry
-)
-RuleEntries = list[Annotated[RuleEntry, Field(discriminator="kind")]]
-
-
-@with_config(_STRICT)
+@with_config(STRICT)
 class SnapshotEntry(TypedDict):
     """State of a cluster at one instant."""
 
@@ -379,7 +270,6 @@ class SnapshotEntry(TypedDict):
 
 
 SNAPSHOT = TypeAdapter(SnapshotEntry)
-RULES = TypeAdapter(RuleEntries)
 FIELDS = frozenset(
     field
     for entry in (
@@ -395,6 +285,7 @@ FIELDS = frozenset(
         ForecastEntry,
         NodeAffinityEntry,
         TagExclusionEntry,
+        GuestPriorityEntry,
     )
     for field in entry.__annotations__
 )

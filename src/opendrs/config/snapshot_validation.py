@@ -16,13 +16,13 @@ from opendrs.config.diagnostics import (
     pydantic_diagnostics,
 )
 from opendrs.config.parsing import as_mapping
+from opendrs.config.rule_schema import RuleEntries
+from opendrs.config.schema_types import Name
 from opendrs.config.snapshot_schema import (
     FIELDS,
     SNAPSHOT,
     GuestEntry,
-    Name,
     NodeEntry,
-    RuleEntries,
     SnapshotEntry,
 )
 from opendrs.escapes import repr_value

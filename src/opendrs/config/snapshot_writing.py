@@ -25,6 +25,7 @@ from opendrs.model import (
     Disk,
     Forecast,
     Guest,
+    GuestPriority,
     GuestState,
     Node,
     NodeAffinity,
@@ -256,6 +257,10 @@ def _rule(rule: Rule) -> Document:
     if isinstance(rule, TagExclusion):
         return {"kind": "exclusion", "tags": sorted(rule.tags), **name_field}
     guests = sorted(rule.guests)
+    if isinstance(rule, GuestPriority):
+        members = _without_none(guests=guests or None, tags=sorted(rule.tags) or None)
+        value = _number(rule.value)
+        return {"kind": "priority", "value": value, **members, **name_field}
     if isinstance(rule, Pin):
         return {"kind": "pin", "guests": guests, **name_field}
     if isinstance(rule, NodeAffinity):

@@ -14,6 +14,7 @@ from opendrs.errors import ConfigurationError, StoreError
 from opendrs.model import (
     Guest,
     GuestId,
+    GuestPriority,
     Limits,
     NodeId,
     Snapshot,
@@ -263,6 +264,9 @@ def _guest_details(snapshot: Snapshot, guest: Guest) -> Iterator[str]:
     for rule in snapshot.rules:
         if isinstance(rule, TagExclusion):
             if rule.tags & guest.tags:
+                yield f"rule: {rule}"
+        elif isinstance(rule, GuestPriority):
+            if rule.applies_to(guest):
                 yield f"rule: {rule}"
         elif guest.id in rule.guests:
             yield f"rule: {rule}"

@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import ClassVar
 
 from opendrs.errors import ModelError
 from opendrs.model.formatting import MAX_LISTED, format_list
+from opendrs.model.guest import Guest
 from opendrs.model.identifiers import GuestId, NodeId
+
+NORMAL_PRIORITY = 1.0
+PRIORITIES: Mapping[str, float] = {"low": 0.5, "normal": NORMAL_PRIORITY, "high": 2.0}
+"""Priorities by name.
+
+Source:
+    VMware vSphere Resource Management: shares low, normal and high are 1 : 2 : 4.
+"""
+MIN_PRIORITY, MAX_PRIORITY = 0.01, 100.0
 
 
 def _format_names(names: frozenset[str], max_names: int | None) -> str:
@@ -134,4 +145,52 @@ class TagExclusion(_NamedRule):
         return self.name or f"exclusion of tag {_format_names(self.tags, max_names)}"
 
 
-Rule = NodeAffinity | Affinity | AntiAffinity | Pin | TagExclusion
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuestPriority(_NamedRule):
+    """Priority of *guests*, and of the guests with one of *tags*.
+
+    It forbids no placement. Of several for one guest, the last one without an origin
+    counts, or the last one if all have an origin.
+
+    Attributes:
+        value: Weight of the contention of each guest and of the cost of its migrations,
+            relative to a guest without such a rule, which has 1.
+        guests: Guests that the rule applies to.
+        tags: Tags of further guests that the rule applies to.
+        name: Name given by the operator; empty if none.
+        origin: Where the rule is defined; empty if unknown.
+
+    Raises:
+        ModelError: The value is out of range, or there are neither guests nor tags.
+    """
+
+    strict: ClassVar[bool] = False  # a preference
+    value: float
+    guests: frozenset[GuestId] = frozenset()
+    tags: frozenset[str] = frozenset()
+    name: str = ""
+    origin: str = ""
+
+    def __post_init__(self) -> None:
+        _require_names(
+            self.guests | self.tags, 1, "priority rule: guests and tags together"
+        )
+        if not MIN_PRIORITY <= self.value <= MAX_PRIORITY:
+            raise ModelError(
+                f"priority rule: value: expected a number from {MIN_PRIORITY:g} to "
+                f"{MAX_PRIORITY:g}, got {self.value:g}"
+            )
+
+    def applies_to(self, guest: Guest) -> bool:
+        """Return True if *guest* has this priority."""
+        return guest.id in self.guests or not self.tags.isdisjoint(guest.tags)
+
+    def describe(self, max_names: int | None = None) -> str:
+        """Return the name of the rule, or a description."""
+        members = [f"tag {tag}" for tag in sorted(self.tags)]
+        if self.guests:
+            members.insert(0, _format_names(self.guests, max_names))
+        return self.name or f"priority {self.value:g} of {' and '.join(members)}"
+
+
+Rule = NodeAffinity | Affinity | AntiAffinity | Pin | TagExclusion | GuestPriority

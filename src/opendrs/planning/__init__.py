@@ -1,5 +1,9 @@
 """Sequencing of moves into a plan that is safe in every interleaving; schedules."""
 
+from opendrs.planning.migration_cost import (
+    group_migration_costs as group_migration_costs,
+)
+from opendrs.planning.migration_cost import migration_costs as migration_costs
 from opendrs.planning.migration_duration import Certainty as Certainty
 from opendrs.planning.migration_duration import estimate_duration as estimate_duration
 from opendrs.planning.moves import DetourBudget as DetourBudget

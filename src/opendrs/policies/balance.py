@@ -28,7 +28,7 @@ from opendrs.model import (
     format_count,
     format_list,
 )
-from opendrs.planning import GroupMove, sequence_in_order
+from opendrs.planning import GroupMove, group_migration_costs, sequence_in_order
 from opendrs.policies.balance_gates import gated
 from opendrs.policies.base import MAX_IMBALANCE, Decision, DecisionReason, require_ratio
 from opendrs.policies.forecast import ExpectedLoad, HorizonBounds, require_horizon
@@ -184,6 +184,7 @@ class Balance:
     ) -> tuple[list[GroupMove], DecisionReason, str]:
         """Apply moves to *state*; return them, and why there are no more."""
         moves: list[GroupMove] = []
+        cost = group_migration_costs(state.cluster)
         left = self.max_migrations
         min_improvement = self.min_improvement * min(1.0, 2 / max(1, len(state.nodes)))
         while True:
@@ -194,7 +195,7 @@ class Balance:
                     DecisionReason.BALANCED,
                     f"no longer above the threshold {self.threshold:g}",
                 )
-            best = best_move(state, self.method, self.imbalance_metric)
+            best = best_move(state, self.method, self.imbalance_metric, cost)
             if best is None:
                 above = f"above the threshold {self.threshold:g}"
                 detail = "no further feasible move" if moves else above

@@ -263,7 +263,6 @@ def _search(
     return Optimize(
         priorities=priorities,
         budget=UNLIMITED,
-        migration_cost_weight=0.0 if Goal.BALANCE in priorities else 0.01,
         threshold=0.0,
         min_improvement=0.0,
         allow_cold_migration=True,

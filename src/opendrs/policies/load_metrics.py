@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from opendrs.arrays import (
     BestMove,
+    Floats,
     MoveGroup,
     SelectionState,
     best_by_imbalance,
@@ -33,12 +34,23 @@ class SelectionMethod(StrEnum):
 
 
 def best_move(
-    state: SelectionState, method: SelectionMethod, metric: ImbalanceMetric
+    state: SelectionState,
+    method: SelectionMethod,
+    metric: ImbalanceMetric,
+    cost: Floats | None = None,
 ) -> BestMove | None:
-    """Return the best move by *method*, or None if none is allowed."""
+    """Return the best move by *method*, or None if none is allowed.
+
+    Args:
+        state: The cluster.
+        method: Selection method.
+        metric: Imbalance metric.
+        cost: Cost of migrating each group, which decides among equals; shape (G,). None
+            for the order of names alone.
+    """
     if method is SelectionMethod.TOPSIS:
-        return best_by_topsis(state.arrays, metric)
-    return best_by_imbalance(state.arrays, metric)
+        return best_by_topsis(state.arrays, metric, cost)
+    return best_by_imbalance(state.arrays, metric, cost)
 
 
 def load_imbalance(loads: LoadByNode, metric: ImbalanceMetric) -> float:

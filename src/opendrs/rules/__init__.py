@@ -26,6 +26,11 @@ from opendrs.rules.memory import AvailableMemory as AvailableMemory
 from opendrs.rules.memory import available_memory as available_memory
 from opendrs.rules.memory import required_memory as required_memory
 from opendrs.rules.memory import usable_memory as usable_memory
+from opendrs.rules.priorities import EXPECTED_PRIORITY as EXPECTED_PRIORITY
+from opendrs.rules.priorities import guest_priorities as guest_priorities
+from opendrs.rules.priorities import keyed_priorities as keyed_priorities
+from opendrs.rules.priorities import mean_priority as mean_priority
+from opendrs.rules.priorities import parse_priority as parse_priority
 from opendrs.rules.storage_space import available_space as available_space
 from opendrs.rules.storage_space import released_space as released_space
 from opendrs.rules.storage_space import required_space as required_space

@@ -17,6 +17,7 @@ from opendrs.model import (
     AntiAffinity,
     GuestId,
     GuestKind,
+    GuestPriority,
     GuestState,
     Mobility,
     NodeAffinity,
@@ -65,6 +66,8 @@ def document(**changes: object) -> dict[str, Any]:
             {"kind": "node-affinity", "guests": ["vm:101"], "nodes": {"node1": 2}},
             {"kind": "pin", "guests": ["vm:101"]},
             {"kind": "exclusion", "tags": ["fixed"]},
+            {"kind": "priority", "value": "high", "tags": ["gold"]},
+            {"kind": "priority", "value": 0.25, "guests": ["vm:101"]},
         ],
         **changes,
     }
@@ -127,6 +130,8 @@ def test_reads_every_kind_of_rule(tmp_path: Path) -> None:
         NodeAffinity(guests=one, nodes={NodeId("node1"): 2}, strict=True),
         Pin(guests=one),
         TagExclusion(tags=frozenset({"fixed"})),
+        GuestPriority(value=2.0, tags=frozenset({"gold"})),
+        GuestPriority(value=0.25, guests=one),
     )
 
 
@@ -319,10 +324,14 @@ def guest_with(**fields: object) -> dict[str, Any]:
         ),
         (document(rules=[{"guests": ["vm:101"]}]), "rules[0].kind: is missing"),
         (
+            document(rules=[{"kind": "priority", "value": 2}]),
+            "priority rule: guests and tags together: expected at least 1, got 0",
+        ),
+        (
             document(rules=[{"kind": "friends"}]),
             (
                 "rules[0].kind: expected 'node-affinity', 'affinity', 'anti-affinity', "
-                "'pin', 'exclusion', got \"friends\""
+                "'pin', 'exclusion', 'priority', got \"friends\""
             ),
         ),
         (

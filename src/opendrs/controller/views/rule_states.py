@@ -11,6 +11,7 @@ from opendrs.model import (
     Affinity,
     AntiAffinity,
     GuestId,
+    GuestPriority,
     NodeAffinity,
     NodeId,
     Pin,
@@ -33,6 +34,7 @@ _KINDS: Mapping[type, str] = {
     NodeAffinity: "node-affinity",
     Pin: "pin",
     TagExclusion: "exclusion",
+    GuestPriority: "priority",
 }
 
 
@@ -139,6 +141,10 @@ def _bound_guests(rule: Rule, snapshot: Snapshot) -> list[GuestId]:
     if isinstance(rule, TagExclusion):
         return sorted(
             name for name, guest in snapshot.guests.items() if guest.tags & rule.tags
+        )
+    if isinstance(rule, GuestPriority):
+        return sorted(
+            name for name, guest in snapshot.guests.items() if rule.applies_to(guest)
         )
     return sorted(name for name in rule.guests if name in snapshot.guests)
 

@@ -8,6 +8,7 @@ An instance or a profile has keys `user.opendrs.*`:
 - `user.opendrs.soft-affinity` and `user.opendrs.soft-anti-affinity` are preferences.
 - `user.opendrs.nodes = n1,@fast` places it on these members or cluster groups.
 - `user.opendrs.pin = true` keeps it on its member.
+- `user.opendrs.priority = high` is its priority: low, normal, high or a number.
 - `user.opendrs.tags = a,b` are its tags.
 
 Incus itself restricts projects to cluster groups, keeps instances in the group to which
@@ -31,12 +32,14 @@ from opendrs.platforms.incus.values import guest_id, is_true
 from opendrs.rules import (
     keyed_group_rules,
     keyed_node_rules,
+    keyed_priorities,
     pin_rules,
     words_of,
 )
 
 PREFIX = "user.opendrs."
 _PIN = f"{PREFIX}pin"
+_PRIORITY = f"{PREFIX}priority"
 
 
 def key_words(config: Mapping[str, str], key: str) -> tuple[str, ...]:
@@ -78,6 +81,13 @@ def platform_rules(
             f"{PREFIX}nodes",
         ),
         *pin_rules(pinned, _PIN),
+        *keyed_priorities(
+            (
+                (guest_id(each.key), each.expanded_config.get(_PRIORITY, ""))
+                for each in instances
+            ),
+            _PRIORITY,
+        ),
         *_project_rules(instances, members, projects),
         *_cluster_group_rules(instances, members),
         *_scheduler_rules(instances, members),

@@ -7,6 +7,7 @@ A domain has one element `guest` of the namespace `urn:opendrs`, with these attr
 - `soft-affinity` and `soft-anti-affinity` are preferences.
 - `nodes="h1,@ssd"` places a guest on these nodes, or nodes with these labels.
 - `pin="true"` keeps a guest on its node.
+- `priority="high"` is its priority: low, normal, high or a number.
 - `tags="db,prod"` are its tags.
 
 A guest whose metadata is invalid stays where it is, with the error as its reason: its
@@ -21,9 +22,12 @@ from xml.etree.ElementTree import Element
 
 from opendrs.model import GuestId, Node, NodeId, Rule, format_list
 from opendrs.rules import (
+    EXPECTED_PRIORITY,
     GROUP_RULES,
     keyed_group_rules,
     keyed_node_rules,
+    keyed_priorities,
+    parse_priority,
     pin_rules,
     words_of,
 )
@@ -31,8 +35,8 @@ from opendrs.rules import (
 NAMESPACE = "urn:opendrs"
 PREFIX = "opendrs."  # of the attributes in messages and origins, as on other platforms
 _GUEST = f"{{{NAMESPACE}}}guest"
-_NODES, _PIN, _TAGS = "nodes", "pin", "tags"
-_ATTRIBUTES = (*GROUP_RULES, _NODES, _PIN, _TAGS)
+_NODES, _PIN, _PRIORITY, _TAGS = "nodes", "pin", "priority", "tags"
+_ATTRIBUTES = (*GROUP_RULES, _NODES, _PIN, _PRIORITY, _TAGS)
 _PIN_VALUES = ("true", "false")
 
 
@@ -103,6 +107,10 @@ def metadata_rules(
             (guest for guest, metadata in rows if metadata.is_pinned),
             f"{origin}{PREFIX}{_PIN}",
         ),
+        *keyed_priorities(
+            ((guest, metadata.values.get(_PRIORITY, "")) for guest, metadata in rows),
+            f"{origin}{PREFIX}{_PRIORITY}",
+        ),
     )
 
 
@@ -139,6 +147,9 @@ def _value_problem(name: str, value: str, nodes: Mapping[NodeId, Node]) -> str |
     words = words_of(value)
     if not words:
         return "expected a word, got none"
+    if name == _PRIORITY:
+        known = parse_priority(value.strip()) is not None
+        return None if known else f"expected {EXPECTED_PRIORITY}, got {value!r}"
     if name == _NODES:
         labels = {f"@{label}" for node in nodes.values() for label in node.labels}
         unknown = [each for each in words if each not in nodes and each not in labels]

@@ -6,6 +6,9 @@ Users set metadata of their servers; it applies to servers of the same project:
   `opendrs.anti-affinity = web` on different nodes; several words are separated by
   commas. `opendrs.soft-affinity` and `opendrs.soft-anti-affinity` are preferences.
 - `opendrs.pin = true` keeps a server on its node.
+
+A flavor, which only administrators define, has the priority of its servers as extra
+spec `opendrs:priority`: low, normal, high or a number.
 """
 
 from __future__ import annotations
@@ -24,10 +27,11 @@ from opendrs.model import (
 )
 from opendrs.platforms.openstack.reading import CloudState
 from opendrs.platforms.openstack.responses import Server, ServerGroup
-from opendrs.rules import keyed_group_rules, pin_rules
+from opendrs.rules import keyed_group_rules, keyed_priorities, pin_rules
 
 PREFIX = "opendrs."
 _PIN = f"{PREFIX}pin"
+_PRIORITY = "opendrs:priority"
 _TRAIT = "trait:"
 
 
@@ -60,6 +64,14 @@ def platform_rules(
             "metadata ",
         ),
         *pin_rules(pinned, f"metadata {_PIN}"),
+        *keyed_priorities(
+            (
+                (ids[each.id], each.flavor.extra_specs.get(_PRIORITY, ""))
+                for each in servers
+                if each.flavor is not None
+            ),
+            f"flavors with {_PRIORITY}",
+        ),
     )
 
 

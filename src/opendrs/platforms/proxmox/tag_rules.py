@@ -6,7 +6,8 @@ Tags of Proxmox VE consist of small letters, digits and `_ - + .`:
   `opendrs.anti-affinity.web` on different nodes;
 - `opendrs.soft-affinity.web` and `opendrs.soft-anti-affinity.web` are preferences;
 - `opendrs.node.pve1` places a guest on this node; several tags allow several nodes;
-- `opendrs.pin` keeps a guest on its node.
+- `opendrs.pin` keeps a guest on its node;
+- `opendrs.priority.high` is its priority: low, normal, high or a number.
 
 With the setting `proxlb_tags`, the tags of ProxLB are rules as well:
 
@@ -34,10 +35,11 @@ from opendrs.model import (
     NodeId,
     Rule,
 )
-from opendrs.rules import GROUP_RULES, pin_rules
+from opendrs.rules import GROUP_RULES, keyed_priorities, pin_rules
 
 PREFIX = "opendrs."
 _PIN, _NODE = f"{PREFIX}pin", f"{PREFIX}node."
+_PRIORITY = f"{PREFIX}priority."
 _GROUPS = {f"{PREFIX}{kind}.": rule for kind, rule in GROUP_RULES.items()}
 _PROXLB_NODE, _PROXLB_IGNORE = "plb_pin_", "plb_ignore"
 _PROXLB_GROUPS: Mapping[str, Callable[..., Rule]] = {
@@ -58,6 +60,15 @@ def tag_rules(guests: Iterable[Guest], nodes: Iterable[NodeId]) -> tuple[Rule, .
         *_groups(members, _GROUPS),
         *_node_rules(members, _NODE, nodes),
         *pin_rules(members.get(_PIN, ()), f"tag {_PIN}"),
+        *keyed_priorities(
+            (
+                (guest, tag.removeprefix(_PRIORITY))
+                for tag, names in members.items()
+                if tag.startswith(_PRIORITY)
+                for guest in names
+            ),
+            f"tags {_PRIORITY}*",
+        ),
     )
 
 

@@ -11,6 +11,8 @@ pinning of its own and would be stalled elsewhere too. The unmet demand of a nod
 therefore at most its usage above that half. While a guest on a node is stalled, the
 node is not filled above that half; otherwise it would be drained and filled forever.
 
+The unmet demand of a node counts with the priority of its guests before the plan.
+
 Source:
     Linux kernel, Documentation/accounting/psi.rst: `some` and `full`, averaged over up
     to 300 s.
@@ -18,12 +20,15 @@ Source:
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from opendrs.metrics import LoadModel, NodeLoad, node_loads
+from opendrs.metrics import LoadModel, NodeLoad, demand, node_loads
 from opendrs.model import (
+    NO_RESOURCES,
+    NORMAL_PRIORITY,
     Guest,
     GuestId,
     GuestKind,
@@ -33,6 +38,7 @@ from opendrs.model import (
     Snapshot,
     Usage,
 )
+from opendrs.rules import guest_priorities, mean_priority
 
 UNCONTENDED_LOAD = 0.5  # load of a node up to which it stalls no guest
 # fraction of its limit from which a container is stalled by that limit
@@ -224,6 +230,7 @@ def _wait_text(guest: Guest, *, for_cpu: bool, for_memory: bool) -> str:
 
 
 Loads = Mapping[NodeId, NodeLoad]
+NORMAL_PRIORITIES = (NORMAL_PRIORITY, NORMAL_PRIORITY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +243,8 @@ class ContentionThresholds:
         mean_cpu: Mean usage of a node, in cores.
         mean_memory: Mean usage of a node, in bytes.
         waits: Description of the present stalls of each guest.
+        priorities: Weight of the unmet demand of each node for cores and for memory,
+            from the priorities of its guests; 1 for nodes that are absent.
     """
 
     cpu: Mapping[NodeId, float]
@@ -243,6 +252,7 @@ class ContentionThresholds:
     mean_cpu: float
     mean_memory: float
     waits: Mapping[GuestId, str]
+    priorities: Mapping[NodeId, tuple[float, float]] = field(default_factory=dict)
 
     def with_margins(
         self, snapshot: Snapshot, margins: Mapping[NodeId, float]
@@ -265,23 +275,33 @@ class ContentionThresholds:
 
     def cores_above(self, loads: Loads) -> float:
         """Return the unmet demand for cores at *loads*."""
-        return sum(
-            max(0.0, load.usage.cpu - self.cpu[name])
-            for name, load in loads.items()
-            if name in self.cpu
-        )
+        return sum(amount for _, amount in self._cores_above(loads))
+
+    def _cores_above(self, loads: Loads) -> Iterator[tuple[NodeId, float]]:
+        for name, load in loads.items():
+            if name in self.cpu:
+                yield name, max(0.0, load.usage.cpu - self.cpu[name])
 
     def bytes_above(self, loads: Loads) -> float:
         """Return the unmet demand for memory at *loads*, in bytes."""
-        return sum(
-            max(0.0, load.usage.memory - self.memory[name])
-            for name, load in loads.items()
-            if name in self.memory
-        )
+        return sum(amount for _, amount in self._bytes_above(loads))
+
+    def _bytes_above(self, loads: Loads) -> Iterator[tuple[NodeId, float]]:
+        for name, load in loads.items():
+            if name in self.memory:
+                yield name, max(0.0, load.usage.memory - self.memory[name])
 
     def contention(self, loads: Loads) -> float:
-        """Return the unmet demand of both; 1 is the mean usage of a node."""
-        cpu, memory = self.cores_above(loads), self.bytes_above(loads)
+        """Return the weighted unmet demand of both; 1 is the mean usage of a node."""
+        weights = self.priorities
+        cpu = sum(
+            amount * weights.get(name, NORMAL_PRIORITIES)[0]
+            for name, amount in self._cores_above(loads)
+        )
+        memory = sum(
+            amount * weights.get(name, NORMAL_PRIORITIES)[1]
+            for name, amount in self._bytes_above(loads)
+        )
         return _fraction(cpu, self.mean_cpu) + _fraction(memory, self.mean_memory)
 
 
@@ -321,7 +341,57 @@ def contention_thresholds(
         mean_cpu=sum(load.usage.cpu for load in loads.values()) / count,
         mean_memory=sum(load.usage.memory for load in loads.values()) / count,
         waits=unmet.waits,
+        priorities=_node_priorities(snapshot, load_model, cpu, memory, unmet),
     )
+
+
+def _node_priorities(
+    snapshot: Snapshot,
+    load_model: LoadModel,
+    cpu: Mapping[NodeId, float],
+    memory: Mapping[NodeId, float],
+    unmet: UnmetDemand,
+) -> Mapping[NodeId, tuple[float, float]]:
+    """Return the weight of unmet demand on each node, for cores and for memory.
+
+    On a node with unmet demand it is the mean priority of its guests, weighted by what
+    they use, or by what stalled ones miss. On other nodes it is the highest priority of
+    all: which guests would cause unmet demand there is not known.
+
+    Args:
+        snapshot: Cluster with demanded cores.
+        load_model: Load that counts.
+        cpu: Cores of each node above which demand counts as unmet.
+        memory: Bytes of each node above which demand counts as unmet.
+        unmet: Unmet demand.
+    """
+    priorities = guest_priorities(snapshot)
+    if not priorities:
+        return {}
+    cores: defaultdict[NodeId, dict[GuestId, float]] = defaultdict(dict)
+    pages: defaultdict[NodeId, dict[GuestId, float]] = defaultdict(dict)
+    for name, guest in snapshot.guests.items():
+        if guest.is_active:
+            used = demand(guest, load_model) or NO_RESOURCES
+            cores[guest.node][name] = used.cpu
+            pages[guest.node][name] = float(used.memory)
+    highest = max(NORMAL_PRIORITY, *priorities.values())
+    found = {}
+    for node, load in node_loads(snapshot, load_model).items():
+        stalled = {
+            name: missing
+            for name, missing in unmet.guest_cores.items()
+            if name in cores[node]
+        }
+        found[node] = (
+            mean_priority(stalled or cores[node], priorities)
+            if load.usage.cpu > cpu[node]
+            else highest,
+            mean_priority(pages[node], priorities)
+            if load.usage.memory > memory.get(node, math.inf)
+            else highest,
+        )
+    return found
 
 
 def _fraction(amount: float, whole: float) -> float:

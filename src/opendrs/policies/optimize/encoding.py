@@ -9,9 +9,9 @@ import numpy as np
 
 from opendrs.arrays import ClusterArrays
 from opendrs.metrics import LoadModel, demand
-from opendrs.model import GIB, NO_RESOURCES, Guest, Limits, Mobility, NodeId, Snapshot
+from opendrs.model import GIB, NO_RESOURCES, Guest, Limits, NodeId, Snapshot
 from opendrs.optimizer import Floats, Indices, Mask
-from opendrs.planning import link_bandwidth
+from opendrs.planning import migration_costs
 from opendrs.policies.optimize.movable_groups import EncodedGroup
 from opendrs.rules import (
     MILLICORES,
@@ -25,12 +25,6 @@ from opendrs.rules import (
 # to; and once more the memory that is balanced, if nodes may give different parts of
 # it. Balance is relative to all memory of a node.
 CPU, USED, COMMITTED = range(3)
-TRANSFER_OVERHEAD = 0.25  # GiB; constant cost of a migration in addition to its memory
-
-COLD_COST_FACTOR = 4.0  # cost of a cold migration relative to a live one
-
-# fraction of the bandwidth up to which the dirty rate raises the cost
-MAX_DIRTY_RATIO = 0.9
 
 
 class MovableGuests:
@@ -44,7 +38,6 @@ class MovableGuests:
         groups: Move groups.
         cluster: Cluster whose guests they are.
         load_model: Load that counts.
-        bandwidth: Bytes per second over the link of one node.
         repeated: Resource that occurs once more, as the last one.
     """
 
@@ -53,7 +46,6 @@ class MovableGuests:
         groups: Sequence[EncodedGroup],
         cluster: ClusterArrays,
         load_model: LoadModel,
-        bandwidth: float,
         *,
         repeated: int | None = None,
     ) -> None:
@@ -66,7 +58,6 @@ class MovableGuests:
         ]
         self._is_displaced = np.array(displaced, np.bool_)
         self._load_model = load_model
-        self._bandwidth = bandwidth
         self._cluster = cluster
         self._repeated = repeated
 
@@ -123,26 +114,8 @@ class MovableGuests:
 
     @cached_property
     def migration_cost(self) -> Floats:
-        """Additional cost of leaving home, in GiB; shape (G,).
-
-        Pages that are written while they are copied are copied again. So memory V costs
-        about V / (1 - D/B) at a dirty rate D and a bandwidth B. Guests that must be
-        stopped cost more. Local disks are copied once.
-
-        Source:
-            Clark et al., Live migration of virtual machines (NSDI 2005).
-        """
-        rates = np.array([guest.dirty_rate or 0.0 for guest in self.guests])
-        dirty = rates / self._bandwidth
-        live = np.array(
-            [guest.effective_mobility is Mobility.LIVE for guest in self.guests],
-            np.bool_,
-        )
-        copied = (
-            self._memory / (1 - np.minimum(dirty, MAX_DIRTY_RATIO)) + TRANSFER_OVERHEAD
-        )
-        stopped = COLD_COST_FACTOR * (self._memory + TRANSFER_OVERHEAD)
-        cost = np.where(live, copied, stopped) + self._copied
+        """Additional cost of leaving home, in GiB; shape (G,)."""
+        cost = migration_costs(self.guests, self._cluster)
         return self._sum_by_group(cost * ~self._is_displaced)
 
     @cached_property
@@ -263,12 +236,10 @@ class EncodedCluster:
     @cached_property
     def movable(self) -> MovableGuests:
         """Guests of the groups as arrays."""
-        bandwidth, _ = link_bandwidth(self.arrays.snapshot, self.limits)
         return MovableGuests(
             self.groups,
             self.arrays,
             self._load_model,
-            bandwidth,
             repeated=self._repeated,
         )
 

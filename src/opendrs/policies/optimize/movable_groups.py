@@ -32,6 +32,7 @@ from opendrs.model import (
     Snapshot,
     format_list,
 )
+from opendrs.planning import migration_costs
 from opendrs.rules import CompiledRules, required_memory, required_space
 
 
@@ -58,6 +59,7 @@ class GroupTarget:
         self.feasibility = cluster.feasibility
         self._snapshot = cluster.snapshot
         self._nodes = cluster.snapshot.nodes
+        self._cluster = cluster
         self._fewest_migrations = fewest_migrations
         self._load_model = load_model
         self._loads = cluster.loads
@@ -76,8 +78,8 @@ class GroupTarget:
     def best_home(self, group: MoveGroup) -> NodeId:
         """Return the node of *group* that holds all of it with the least imbalance.
 
-        Among equals it is the one to which the least memory is transferred. The number
-        of migrations comes before the imbalance if the fewest are requested.
+        Among equals it is the one with the least migration cost. The number of
+        migrations comes before the imbalance if the fewest are requested.
         """
 
         def rank(node: NodeId) -> tuple[int, int, float, float, NodeId]:
@@ -85,8 +87,8 @@ class GroupTarget:
             closed = self.feasibility.rejection(displaced, node) is not None
             imbalance = round(self._imbalance(group, node), 9)
             migrations = len(displaced) if self._fewest_migrations else 0
-            transfer = self.transfer(displaced)
-            return int(closed), migrations, imbalance, transfer, node
+            cost = float(migration_costs(displaced, self._cluster).sum())
+            return int(closed), migrations, imbalance, cost, node
 
         return min({guest.node for guest in group}, key=rank)
 

@@ -277,6 +277,9 @@ def _contention(
     excess = np.zeros_like(cluster.capacity)
     resources = np.array([CPU, cluster.memory_resource])
     excess[:, resources] = price[resources]
+    if thresholds.priorities:
+        weights = [thresholds.priorities[name] for name in cluster.node_ids]
+        excess[:, resources] *= np.array(weights)
     return safety_capacity, excess
 
 

@@ -4,7 +4,7 @@ The search moves guests with a strict affinity as one group. A group whose rules
 contradictory, or that is too expensive to gather, stays as a whole, although one of its
 guests may repair a rule alone. Here each guest moves alone, except with those that a
 strict affinity keeps together now. The move that repairs most rules is the first one;
-among equals that with most violations, then that with the least transfer.
+among equals that with most violations, then that with the least migration cost.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Gain:
     Attributes:
         rules: Number of rules that it repairs, negative.
         violations: Number of violations that it repairs, negative.
-        transfer: Memory to transfer, in GiB.
+        migration_cost: Cost of its migrations, in GiB.
         cost: Increase of the imbalance.
         unit: Index of the unit that moves.
         target: Index of the target.
@@ -52,7 +52,7 @@ class _Gain:
 
     rules: float
     violations: float
-    transfer: float
+    migration_cost: float
     cost: float
     unit: int
     target: int
@@ -228,14 +228,15 @@ class SingleRepairs:
             gains = [gain for unit in left if (gain := self._best(unit)) is not None]
             for former in sorted(gains):
                 guests = groups[former.unit].guests
-                if former.transfer > gib or len(guests) > migrations:
+                transfer = float(self._cluster.movable.transfer[former.unit])
+                if transfer > gib or len(guests) > migrations:
                     continue
                 gain = self._best(former.unit)
                 if gain is None:
                     continue
                 self._move(gain)
                 left.remove(gain.unit)
-                gib -= gain.transfer
+                gib -= transfer
                 migrations -= len(guests)
                 has_moved = True
                 yield RepairMove(guests, self._cluster.node_ids[gain.target])
@@ -263,7 +264,7 @@ class SingleRepairs:
         return _Gain(
             -float(effects.rules[targets[best]]),
             -float(repaired[best]),
-            float(cluster.movable.transfer[unit]),
+            float(cluster.movable.migration_cost[unit]),
             float(cost[best]),
             unit,
             int(targets[best]),

@@ -10,6 +10,7 @@ from opendrs.model import (
     Affinity,
     AntiAffinity,
     GuestId,
+    GuestPriority,
     NodeAffinity,
     Pin,
     Rule,
@@ -68,11 +69,13 @@ def translate_rules(rules: Iterable[Rule], names: PveNames) -> TranslatedRules:
 
 def _translate(rule: Rule, names: PveNames) -> PveRule | str:
     """Return the translated *rule*, or the reason for which it has none."""
-    if isinstance(rule, Pin | TagExclusion):
-        return (
-            "the HA manager of Proxmox VE does not support rules that forbid every "
-            "migration of a guest"
+    if isinstance(rule, Pin | TagExclusion | GuestPriority):
+        kind = (
+            "priorities of guests"
+            if isinstance(rule, GuestPriority)
+            else "rules that forbid every migration of a guest"
         )
+        return f"the HA manager of Proxmox VE does not support {kind}"
     services = _services(rule.guests, names)
     if isinstance(rule, NodeAffinity):
         if not services:

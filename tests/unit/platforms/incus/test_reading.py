@@ -13,6 +13,7 @@ from opendrs.model import (
     Affinity,
     AntiAffinity,
     GuestId,
+    GuestPriority,
     GuestState,
     Mobility,
     NodeAffinity,
@@ -341,6 +342,19 @@ def test_keys_of_instances_are_rules_with_their_origin() -> None:
     assert [getattr(rule, "strict", True) for rule in rules].index(False) == 3
     (nodes,) = [set(rule.nodes) for rule in rules if isinstance(rule, NodeAffinity)]
     assert nodes == {H1, H3}
+
+
+def test_priority_key_is_a_rule() -> None:
+    config = {"user.opendrs.priority": "high"}
+
+    (rule,) = snapshot(documents.instance("v1", expanded_config=config)).rules
+
+    assert rule == GuestPriority(
+        value=2.0,
+        guests=frozenset({GuestId("v1")}),
+        name="priority high",
+        origin="user.opendrs.priority",
+    )
 
 
 def test_groups_of_incus_are_node_affinities() -> None:

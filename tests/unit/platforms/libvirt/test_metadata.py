@@ -10,6 +10,7 @@ from opendrs.model import (
     Affinity,
     AntiAffinity,
     GuestId,
+    GuestPriority,
     Node,
     NodeAffinity,
     NodeId,
@@ -96,6 +97,17 @@ def test_nodes_are_names_and_labels() -> None:
     )
 
 
+def test_priority_is_a_rule() -> None:
+    assert rules(a="priority='low'") == (
+        GuestPriority(
+            value=0.5,
+            guests=guest_ids("a"),
+            name="priority low",
+            origin="metadata opendrs.priority",
+        ),
+    )
+
+
 def test_pinned_guests_form_one_rule() -> None:
     assert rules(a="pin='true'", b="pin='false'", c="pin='true'") == (
         Pin(guests=guest_ids("a", "c"), name="pinned", origin="metadata opendrs.pin"),
@@ -117,12 +129,20 @@ def test_other_metadata_is_ignored() -> None:
             "<o:guest antiaffinity='web'/>",
             (
                 "metadata opendrs.antiaffinity: unknown; expected affinity, "
-                "anti-affinity, soft-affinity, soft-anti-affinity, nodes, pin, tags"
+                "anti-affinity, soft-affinity, soft-anti-affinity, nodes, pin, "
+                "priority, tags"
             ),
         ),
         (
             "<o:guest pin=''/>",
             "metadata opendrs.pin: expected true or false, got ''",
+        ),
+        (
+            "<o:guest priority='hihg'/>",
+            (
+                "metadata opendrs.priority: expected low, normal, high or a number "
+                "from 0.01 to 100, got 'hihg'"
+            ),
         ),
         (
             "<o:guest affinity=' , '/>",

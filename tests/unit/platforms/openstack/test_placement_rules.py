@@ -13,6 +13,7 @@ from opendrs.model import (
     Guest,
     GuestId,
     GuestKind,
+    GuestPriority,
     NodeAffinity,
     NodeId,
     Pin,
@@ -180,6 +181,19 @@ def test_metadata_gives_rules_within_the_project() -> None:
     assert rule.guests == ids("a", "b")
     assert rule.strict
     assert rule.origin == "metadata opendrs.anti-affinity in the project p1"
+
+
+def test_extra_spec_of_flavor_is_a_priority_and_metadata_is_none() -> None:
+    state = cloud(
+        server("a", extra_specs={"opendrs:priority": "4"}),
+        server("b", metadata={"opendrs.priority": "high"}),
+    )
+
+    (rule,) = rules(state)
+
+    assert isinstance(rule, GuestPriority)
+    assert (rule.value, rule.guests) == (4.0, ids("a"))
+    assert rule.origin == "flavors with opendrs:priority"
 
 
 def test_metadata_pins_server() -> None:

@@ -8,6 +8,7 @@ from opendrs.model import (
     Guest,
     GuestId,
     GuestKind,
+    GuestPriority,
     NodeAffinity,
     NodeId,
     Pin,
@@ -89,6 +90,17 @@ def test_anti_affinity_of_proxlb_with_more_guests_than_nodes_is_soft() -> None:
 
     assert isinstance(rule, AntiAffinity)
     assert not rule.strict
+
+
+def test_priority_tag_is_a_priority() -> None:
+    guests = [guest("a", "opendrs.priority.high"), guest("b", "opendrs.priority.0.5")]
+
+    rules = tag_rules(guests, NODES)
+
+    assert {
+        (rule.value, *rule.guests) for rule in rules if isinstance(rule, GuestPriority)
+    } == {(2.0, "a"), (0.5, "b")}
+    assert {rule.origin for rule in rules} == {"tags opendrs.priority.*"}
 
 
 def test_pin_tags_of_proxlb_allow_nodes_in_any_case() -> None:

@@ -20,6 +20,8 @@ from opendrs.model import (
     Guest,
     GuestId,
     GuestKind,
+    GuestPriority,
+    Limits,
     Mobility,
     NodeId,
     Pressure,
@@ -32,7 +34,7 @@ from opendrs.policies import DecisionReason
 from opendrs.policies.optimize import Optimize
 from opendrs.policies.optimize.contention import contention_thresholds, unmet_demand
 from opendrs.policies.optimize.objective import Goal
-from support.builders import CAPACITY, NOON, cluster, fraction_of_node, guest
+from support.builders import CAPACITY, NOON, cluster, fraction_of_node, guest, guest_ids
 from support.oracles.interleavings import migration_of
 
 ROOMY = Resources(4, 20 * GIB)  # limit of guests: more cores than they use
@@ -303,6 +305,95 @@ def left_to_wait_for(snapshot: Snapshot, where: Mapping[GuestId, str]) -> float:
         for name in cores
     }
     return sum(max(0.0, loads[name] - most[name]) for name in loads)
+
+
+DRAWN_PRIORITIES = st.lists(
+    st.tuples(
+        st.sampled_from("abc"), st.integers(2, 6), st.sampled_from((0.5, 1.0, 2.0))
+    ),
+    min_size=2,
+    max_size=5,
+)
+
+
+@given(DRAWN_PRIORITIES)
+@settings(max_examples=25, deadline=None)
+def test_no_placement_has_less_unmet_demand_weighted_by_priority(
+    drawn: list[tuple[str, int, float]],
+) -> None:
+    names = [f"g{index}" for index in range(len(drawn))]
+    home = dict(zip(names, (where for where, _, _ in drawn), strict=True))
+    cores = dict(zip(names, (float(size) for _, size, _ in drawn), strict=True))
+    priority = dict(zip(names, (value for _, _, value in drawn), strict=True))
+    used = {
+        node: sum(cores[name] for name in names if home[name] == node) for node in "abc"
+    }
+    rules = [
+        GuestPriority(value=value, guests=guest_ids(name))
+        for name, value in priority.items()
+    ]
+    snapshot = cluster(
+        {node: amount / 10 for node, amount in used.items()},
+        {name: (home[name], cores[name] / 10) for name in names},
+        rules,
+    )
+    weight = {
+        node: sum(cores[n] * priority[n] for n in names if home[n] == node) / amount
+        if amount > 8.5
+        else max(1.0, *priority.values())
+        for node, amount in used.items()
+    }
+
+    def unmet(where: Mapping[str, str]) -> float:
+        return sum(
+            weight[node]
+            * max(0.0, sum(cores[n] for n in names if where[n] == node) - 8.5)
+            for node in "abc"
+        )
+
+    policy = Optimize(
+        priorities=(Goal.CONTENTION,),
+        budget="unlimited",
+        migration_cost_weight=0.0,
+        min_improvement=0.0,
+        limits=Limits(memory_headroom=0.0, memory_overcommit=9.0),
+    )
+
+    plan = policy.decide(without_memory(snapshot), None).plan
+
+    # A node that receives guests is filled to 10 cores, or 1.25 times the mean load.
+    most = 10 * max(1.0, 1.25 * sum(used.values()) / 30)
+
+    def is_allowed(where: Mapping[str, str]) -> bool:
+        receiving = {where[name] for name in names if where[name] != home[name]}
+        return all(
+            sum(cores[name] for name in names if where[name] == node) <= most
+            for node in receiving
+        )
+
+    after = snapshot.apply(*(step.action for step in plan.steps))
+    found = unmet({name: each.node for name, each in after.guests.items()})
+    placements = (
+        dict(zip(names, where, strict=True))
+        for where in product("abc", repeat=len(names))
+    )
+    least = min(unmet(each) for each in placements if is_allowed(each))
+    assert found == pytest.approx(least, abs=1e-9)
+
+
+def without_memory(snapshot: Snapshot) -> Snapshot:
+    """Return *snapshot* in which memory limits no placement."""
+    return replace(
+        snapshot,
+        nodes={
+            name: replace(each, usage=Usage(each.usage.cpu, 0))
+            for name, each in snapshot.nodes.items()
+        },
+        guests={
+            name: replace(each, usage=Usage(each.usage.cpu, 0), limit=Resources(9.0, 0))
+            for name, each in snapshot.guests.items()
+        },
+    )
 
 
 def drawn_cluster(seed: int, *, pressed: bool) -> Snapshot:

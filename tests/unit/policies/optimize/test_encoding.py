@@ -36,7 +36,7 @@ def movable_guests(
     guests = {each.id: each for group in groups for each in group.guests}
     snapshot = replace(cluster({}, {}), nodes=nodes, guests=guests)
     arrays = ClusterArrays(snapshot, compile_rules(snapshot), limits)
-    return MovableGuests(groups, arrays, LoadModel.DYNAMIC, ASSUMED_BANDWIDTH)
+    return MovableGuests(groups, arrays, LoadModel.DYNAMIC)
 
 
 def test_movable_guests_of_a_group_are_summed() -> None:
@@ -65,13 +65,15 @@ def test_movable_guests_displaced_guest_adds_no_cost_elsewhere() -> None:
 
 
 def test_movable_guests_dirty_and_cold_migrations_cost_more() -> None:
-    # By hand: half of it is written again, so 20 GiB for 10; four times 10.25.
+    # By hand, with B = 125e6 bytes/s: half of it is written again, so 20 GiB for 10.
+    # The last round stops the guest for 0.3 s, or 0.034925 GiB, which counts ten times:
+    # 20 + 9 x 0.034925 + 0.25. A cold migration stops it for all of 10 GiB.
     busy = guest("x", "a", 0.1, dirty_rate=ASSUMED_BANDWIDTH / 2)
     stopped = guest("y", "a", 0.1, mobility=Mobility.COLD)
 
     found = movable_guests(EncodedGroup((busy,), A), EncodedGroup((stopped,), A))
 
-    assert found.migration_cost.tolist() == pytest.approx([20.25, 41.0])
+    assert found.migration_cost.tolist() == pytest.approx([20.564321, 100.25])
 
 
 def test_group_with_unknown_memory_is_unknown() -> None:
@@ -100,5 +102,5 @@ def test_movable_guests_copy_local_disks_once() -> None:
     found = movable_guests(EncodedGroup((busy,), A), limits=limits)
 
     assert found.transfer.tolist() == [40.0]
-    assert found.migration_cost.tolist() == pytest.approx([50.25])
+    assert found.migration_cost.tolist() == pytest.approx([50.564321])
     assert found.demand.tolist() == [[1.0, 10.0 * GIB, 10.0 * GIB, 30.0 * GIB]]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NotRequired, Required
 from pydantic import BeforeValidator, ConfigDict, Field, with_config
 from typing_extensions import TypedDict
 
-from opendrs.config.snapshot_schema import RuleEntries
+from opendrs.config.rule_schema import RuleEntries
 from opendrs.model import MAX_AMOUNT, SIZE, TIME
 from opendrs.pve_ha.states import DisarmMode, RequestedState
 

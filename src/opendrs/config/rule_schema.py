@@ -1,0 +1,105 @@
+"""Schema of placement rules in files, for pydantic."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NotRequired
+
+from pydantic import Field, TypeAdapter, with_config
+from typing_extensions import TypedDict  # pydantic rejects that of Python 3.11
+
+from opendrs.config.schema_types import STRICT, Name, NonEmptyNames, TwoOrMoreNames
+from opendrs.model import MAX_PRIORITY, MIN_PRIORITY
+
+StrictFlag = Annotated[
+    bool,
+    Field(description="True if the rule must hold (default); false if preferred."),
+]
+RuleName = Annotated[str, Field(description="Name of the rule.")]
+RuleOrigin = Annotated[str, Field(description="Where the rule is defined.")]
+
+
+@with_config(STRICT)
+class NodeAffinityEntry(TypedDict):
+    """Each of these guests belongs on one of these nodes."""
+
+    kind: Literal["node-affinity"]
+    guests: NonEmptyNames
+    nodes: Annotated[
+        dict[Name, Annotated[int, Field(ge=-(10**9), le=10**9)]],
+        Field(min_length=1, description="Priority of each; the higher, the better."),
+    ]
+    strict: NotRequired[StrictFlag]
+    name: NotRequired[RuleName]
+    origin: NotRequired[RuleOrigin]
+
+
+@with_config(STRICT)
+class AffinityEntry(TypedDict):
+    """All of these guests share a node."""
+
+    kind: Literal["affinity"]
+    guests: TwoOrMoreNames
+    strict: NotRequired[StrictFlag]
+    name: NotRequired[RuleName]
+    origin: NotRequired[RuleOrigin]
+
+
+@with_config(STRICT)
+class AntiAffinityEntry(TypedDict):
+    """No two of these guests share a node."""
+
+    kind: Literal["anti-affinity"]
+    guests: TwoOrMoreNames
+    strict: NotRequired[StrictFlag]
+    name: NotRequired[RuleName]
+    origin: NotRequired[RuleOrigin]
+
+
+@with_config(STRICT)
+class PinEntry(TypedDict):
+    """None of these guests is ever migrated."""
+
+    kind: Literal["pin"]
+    guests: NonEmptyNames
+    name: NotRequired[RuleName]
+    origin: NotRequired[RuleOrigin]
+
+
+@with_config(STRICT)
+class TagExclusionEntry(TypedDict):
+    """No guest with one of these tags is ever migrated."""
+
+    kind: Literal["exclusion"]
+    tags: NonEmptyNames
+    name: NotRequired[RuleName]
+    origin: NotRequired[RuleOrigin]
+
+
+@with_config(STRICT)
+class GuestPriorityEntry(TypedDict):
+    """The contention and the migrations of these guests count with this weight."""
+
+    kind: Literal["priority"]
+    value: Annotated[
+        Literal["low", "normal", "high"]
+        | Annotated[float, Field(ge=MIN_PRIORITY, le=MAX_PRIORITY)],
+        Field(description="Weight: low is 0.5, normal 1, high 2, or a number."),
+    ]
+    guests: NotRequired[NonEmptyNames]
+    tags: NotRequired[
+        Annotated[NonEmptyNames, Field(description="Tags of further guests.")]
+    ]
+    name: NotRequired[RuleName]
+    origin: NotRequired[RuleOrigin]
+
+
+RuleEntry = (
+    NodeAffinityEntry
+    | AffinityEntry
+    | AntiAffinityEntry
+    | PinEntry
+    | TagExclusionEntry
+    | GuestPriorityEntry
+)
+RuleEntries = list[Annotated[RuleEntry, Field(discriminator="kind")]]
+RULES = TypeAdapter(RuleEntries)
