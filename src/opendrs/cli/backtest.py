@@ -8,7 +8,7 @@ import click
 
 from opendrs.cli.backtest_record import load_record
 from opendrs.cli.backtest_report import BacktestReport, print_report, report_document
-from opendrs.cli.backtest_run import load_policies, parse_changes, row_progress
+from opendrs.cli.backtest_run import PolicyChoice, parse_changes, row_progress
 from opendrs.cli.console import print_json
 from opendrs.cli.options import (
     JSON,
@@ -25,7 +25,7 @@ from opendrs.simulation.atomic_output import (
     AtomicFiles,
     check_outputs,
 )
-from opendrs.simulation.backtest import BacktestSettings, run_backtest
+from opendrs.simulation.backtest import run_backtest
 from opendrs.simulation.plots.backtest import draw_backtest
 
 
@@ -36,7 +36,14 @@ from opendrs.simulation.plots.backtest import draw_backtest
     "policies",
     multiple=True,
     metavar="NAME",
-    help="A policy to run; repeat it for several (default: all built-in policies).",
+    help="A policy to run; repeat it for several (default: all built-in policies; with "
+    "--schedule, none).",
+)
+@click.option(
+    "--schedule",
+    "with_schedule",
+    is_flag=True,
+    help="Run the policies of the tables [[schedule]] at their times, as one row.",
 )
 @click.option(
     "--set",
@@ -73,6 +80,7 @@ def command(  # noqa: PLR0913 - one for each option
     *,
     source: str,
     policies: tuple[str, ...],
+    with_schedule: bool,
     assignments: tuple[str, ...],
     since: float | None,
     every: float,
@@ -96,22 +104,25 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs backtest lab --since '30 d' --policy balance --policy optimize
       opendrs backtest history.jsonl --policy optimize --set budget=unlimited
       opendrs backtest history.jsonl --every '1 h' --plot backtest.svg
+      opendrs backtest lab --schedule --policy balance
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     check_outputs([(plot, PLOT_SUFFIXES)] if plot else [], [Path(source)])
     settings = load_settings(config)
-    names = tuple(dict.fromkeys(policies)) or tuple(sorted(BUILT_IN_POLICIES))
-    changes = parse_changes(names, assignments)
-    load_policies(names, settings, changes)  # before the record is read
-    record = load_record(source, settings, since)
-    interval = max(every, record.interval)
-    backtest_settings = BacktestSettings(
-        policies=load_policies(names, settings, changes, interval),
-        limits=settings.limits,
+    by_default = () if with_schedule else tuple(sorted(BUILT_IN_POLICIES))
+    names = tuple(dict.fromkeys(policies)) or by_default
+    choice = PolicyChoice(
+        settings=settings,
+        names=names,
+        changes=parse_changes(names, assignments),
+        with_schedule=with_schedule,
         every=every,
         seed=seed,
     )
+    choice.backtest_settings()  # reports errors before the record is read
+    record = load_record(source, settings, since)
+    chosen = choice.backtest_settings(record.interval)
     with row_progress() as progress:
-        rows = tuple(run_backtest(record, backtest_settings, progress))
+        rows = tuple(run_backtest(record, chosen, progress))
     report = BacktestReport(
         source=source, record=record, every=every, seed=seed, rows=rows
     )

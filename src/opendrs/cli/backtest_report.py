@@ -200,7 +200,7 @@ def row_notes(row: BacktestRow, record: LoadRecord) -> Iterator[str]:
             f"{count} {outcome}" for outcome, count in row.unfinished_steps.items()
         )
         yield f"{title}: steps not done: {steps}"
-    if row.kind is RowKind.POLICY and not row.migrations and row.reasons:
+    if row.kind not in ROW_TITLES and not row.migrations and row.reasons:
         reason, count = max(row.reasons.items(), key=lambda each: each[1])
         yield (
             f"{title}: no migrations: {reason_text(DecisionReason(reason))} "

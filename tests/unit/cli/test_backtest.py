@@ -108,6 +108,38 @@ def test_settings_are_those_of_one_policy(opendrs: RunOpendrs, history: Path) ->
     assert rows["optimize"]["migrations"] == 1
 
 
+def test_schedule_is_a_row_of_its_own(opendrs: RunOpendrs, history: Path) -> None:
+    document = '[[schedule]]\npolicy = "balance"\nwindows = ["12:20-18:00"]\n'
+    (history.parent / "opendrs.toml").write_text(document)
+    arguments = ("backtest", history.name, "--schedule", "--format", "json")
+
+    alone = json.loads(opendrs(*arguments, "--plot", "plot.svg").out)["rows"]
+    beside = json.loads(opendrs(*arguments, "--policy", "repair").out)["rows"]
+
+    assert [row["name"] for row in alone][3:] == ["schedule"]
+    assert [row["name"] for row in beside][3:] == ["repair", "schedule"]
+    assert alone[-1]["kind"] == "schedule"
+    assert alone[-1]["migrations"] == 1
+    assert sum(alone[-1]["reasons"].values()) == 3  # snapshots from 12:20 on
+    assert "schedule" in (history.parent / "plot.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ((), "--schedule: expected tables [[schedule]]"),
+        (("--set", "threshold=0.1"), "--set: requires --policy"),
+    ],
+)
+def test_schedule_that_cannot_be_run_is_an_error(
+    opendrs: RunOpendrs, history: Path, options: tuple[str, ...], error: str
+) -> None:
+    result = opendrs("backtest", history.name, "--schedule", *options)
+
+    assert result.status == 2
+    assert error in result.err
+
+
 def test_plot_is_written_and_the_same_for_the_same_record(
     opendrs: RunOpendrs, history: Path
 ) -> None:

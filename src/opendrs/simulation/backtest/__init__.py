@@ -1,5 +1,6 @@
 """Backtest: policies over the recorded load of a cluster."""
 
+from opendrs.simulation.backtest.context import PolicyWindows as PolicyWindows
 from opendrs.simulation.backtest.meter import BacktestMetrics as BacktestMetrics
 from opendrs.simulation.backtest.meter import SeriesPoint as SeriesPoint
 from opendrs.simulation.backtest.record import LoadRecord as LoadRecord

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+from opendrs.config.schedule_settings import ScheduleSettings
 from opendrs.controller import (
     CancellationToken,
     CycleContext,
@@ -16,12 +18,14 @@ from opendrs.controller import (
     RecordedDecision,
 )
 from opendrs.controller.consent import ConsentApproval
-from opendrs.controller.cycle import PolicyDecisionSource
+from opendrs.controller.cycle import DecisionSource, PolicyDecisionSource
+from opendrs.controller.policy_schedule import PolicySchedule, ScheduledPolicy
 from opendrs.controller.power_failures import LOOKBACK
 from opendrs.model import Limits
 from opendrs.policies import Policy
 from opendrs.ports import CycleRecord, StepRecord
 from opendrs.simulation.backtest.platform import RecordedPlatform
+from opendrs.simulation.backtest.record import LoadRecord
 from opendrs.store.memory import MemoryStore
 
 POLL_INTERVAL = 5.0  # seconds between two polls of running migrations
@@ -30,19 +34,70 @@ POLL_INTERVAL = 5.0  # seconds between two polls of running migrations
 def cycle_context(policy: Policy[Any], platform: RecordedPlatform) -> CycleContext:
     """Return the context of the cycles of *policy* on *platform*."""
     store = BacktestStore(policy.limits)
+    source = PolicyDecisionSource(policy, store)
+    return _context(source, policy.limits, store, platform)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyWindows:
+    """Policies with their windows.
+
+    Attributes:
+        entries: The entries of the schedule, each with its policy.
+        interval: Seconds between two cycles, if no entry is due.
+    """
+
+    entries: Sequence[tuple[ScheduleSettings, Policy[Any]]]
+    interval: float
+
+
+def schedule_context(
+    windows: PolicyWindows,
+    limits: Limits,
+    record: LoadRecord,
+    platform: RecordedPlatform,
+) -> tuple[CycleContext, PolicySchedule]:
+    """Return the context of the cycles of a schedule, and the schedule.
+
+    An entry is due at the snapshot that is closest to the end of its interval.
+
+    Args:
+        windows: The policies, and when they decide.
+        limits: Limits of the operator.
+        record: The recorded load.
+        platform: The platform.
+    """
+    store, tolerance = BacktestStore(limits), record.interval / 2
+    entries = [
+        ScheduledPolicy(
+            replace(each, interval=max(each.interval - tolerance, tolerance)),
+            PolicyDecisionSource(policy, store, each.name),
+        )
+        for each, policy in windows.entries
+    ]
+    schedule = PolicySchedule(entries, windows.interval, limits, store, platform.clock)
+    return _context(schedule, limits, store, platform), schedule
+
+
+def _context(
+    source: DecisionSource,
+    limits: Limits,
+    store: BacktestStore,
+    platform: RecordedPlatform,
+) -> CycleContext:
     return CycleContext(
         command="backtest",
         execution=ExecutionContext(
             platform=platform,
             clock=platform.clock,
             store=store,
-            limits=policy.limits,
+            limits=limits,
             observer=NullObserver(),
             cancellation=CancellationToken(),
             poll_interval=POLL_INTERVAL,
         ),
         observe=platform.observe,
-        decision_source=PolicyDecisionSource(policy, store),
+        decision_source=source,
         approval=ConsentApproval(lambda _: True),
         observer=_SilentObserver(),
     )

@@ -29,10 +29,14 @@ from opendrs.model import (
     NodeId,
     Plan,
 )
-from opendrs.policies import Policy
+from opendrs.policies import Drain, Policy
 from opendrs.policies.optimize import Optimize
 from opendrs.ports import Outcome, StepRecord
-from opendrs.simulation.backtest.context import cycle_context
+from opendrs.simulation.backtest.context import (
+    PolicyWindows,
+    cycle_context,
+    schedule_context,
+)
 from opendrs.simulation.backtest.load import placement_of
 from opendrs.simulation.backtest.meter import (
     MINUTE,
@@ -61,6 +65,8 @@ class RowKind(StrEnum):
     """The best plan at each instant, carried out at once."""
     POLICY = "policy"
     """A policy."""
+    SCHEDULE = "schedule"
+    """The policies of a schedule, each at its times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,14 +76,16 @@ class BacktestSettings:
     Attributes:
         policies: The policies by the name of their row.
         limits: Limits of the operator; of each policy as well.
-        every: Seconds between two decisions, at least; decisions are made when a
-            snapshot was taken.
+        schedule: Policies with their windows, for a row of their own; None for none.
+        every: Seconds between two decisions of a policy, at least; decisions are made
+            when a snapshot was taken.
         seed: Seed of the dirty rates that are not recorded.
         with_best: False to omit the best plan, and with it the regret.
     """
 
     policies: Mapping[str, Policy[Any]]
     limits: Limits
+    schedule: PolicyWindows | None = None
     every: float = 0.0
     seed: int = 1
     with_best: bool = True
@@ -120,7 +128,7 @@ class BacktestRow:
 def run_backtest(
     record: LoadRecord, settings: BacktestSettings, progress: Progress | None = None
 ) -> Iterator[BacktestRow]:
-    """Yield the rows of a backtest: recorded, static, best, then each policy.
+    """Yield the rows: recorded, static, best, each policy, then the schedule.
 
     Args:
         record: The recorded load.
@@ -145,6 +153,9 @@ def run_backtest(
         yield best[1]
     for name, policy in settings.policies.items():
         yield with_regret(_policy_row(name, policy, record, settings, notify))
+    if settings.schedule is not None:
+        row = _schedule_row(settings.schedule, record, settings, notify)
+        yield with_regret(row)
 
 
 Notify = Callable[[str, int], None]
@@ -248,19 +259,26 @@ def _policy_row(
     for index in _decision_times(platform, record, settings.every):
         totals.add(run_cycle(context))
         notify(name, index + 1)
-    return platform.meter, BacktestRow(
-        name=name,
-        kind=RowKind.POLICY,
-        metrics=platform.meter.metrics(),
-        series=platform.meter.series(),
-        migrations=totals.migrations,
-        unfinished_steps=dict(sorted(totals.unfinished.items())),
-        gib=totals.gib,
-        migration_minutes=totals.seconds / MINUTE,
-        relocations=platform.relocations,
-        reasons=dict(sorted(totals.reasons.items())),
-        cpu_seconds=process_time() - started_at,
-    )
+    return totals.row(name, RowKind.POLICY, platform, started_at)
+
+
+def _schedule_row(
+    windows: PolicyWindows,
+    record: LoadRecord,
+    settings: BacktestSettings,
+    notify: Notify,
+) -> MeteredRow:
+    """Return the metrics of a schedule: a cycle of each entry that is due."""
+    started_at = process_time()
+    platform, name = _platform(record, settings), RowKind.SCHEDULE.value
+    context, schedule = schedule_context(windows, settings.limits, record, platform)
+    totals = _CycleTotals()
+    for index in _decision_times(platform, record, every=0.0):
+        while schedule.is_due():
+            schedule.start_cycle()
+            totals.add(run_cycle(context))
+        notify(name, index + 1)
+    return totals.row(name, RowKind.SCHEDULE, platform, started_at)
 
 
 def _platform(record: LoadRecord, settings: BacktestSettings) -> RecordedPlatform:
@@ -319,7 +337,8 @@ class _CycleTotals:
         decided, report = result.decided, result.report
         if decided is None or report is None:
             return
-        self.reasons[decided.decision.reason.value] += 1
+        if not isinstance(decided.policy, Drain):  # no entry of the schedule is due
+            self.reasons[decided.decision.reason.value] += 1
         for record in report.records:
             if record.outcome is not Outcome.DONE:
                 self.unfinished[str(record.outcome)] += 1
@@ -333,3 +352,21 @@ class _CycleTotals:
             self.gib = None if memory is None else self.gib + memory / GIB
         if record.ended_at is not None:
             self.seconds += (record.ended_at - record.intended_at).total_seconds()
+
+    def row(
+        self, name: str, kind: RowKind, platform: RecordedPlatform, started_at: float
+    ) -> MeteredRow:
+        """Return the row of these cycles on *platform*, begun at that CPU time."""
+        return platform.meter, BacktestRow(
+            name=name,
+            kind=kind,
+            metrics=platform.meter.metrics(),
+            series=platform.meter.series(),
+            migrations=self.migrations,
+            unfinished_steps=dict(sorted(self.unfinished.items())),
+            gib=self.gib,
+            migration_minutes=self.seconds / MINUTE,
+            relocations=platform.relocations,
+            reasons=dict(sorted(self.reasons.items())),
+            cpu_seconds=process_time() - started_at,
+        )

@@ -80,9 +80,9 @@ def _figure(record: LoadRecord, rows: Sequence[BacktestRow]) -> Figure:
 
 def _style(rows: Sequence[BacktestRow], row: BacktestRow) -> tuple[str, str, str]:
     """Return the name, color and line style of *row*."""
-    if row.kind is not RowKind.POLICY:
+    if row.kind in REFERENCE_NAMES:
         return (REFERENCE_NAMES[row.kind], *REFERENCE_STYLES[row.kind])
-    policies = [each for each in rows if each.kind is RowKind.POLICY]
+    policies = [each for each in rows if each.kind not in REFERENCE_NAMES]
     return row.name, color(policies.index(row)), "-"
 
 

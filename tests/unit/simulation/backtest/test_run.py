@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from opendrs.config.policy_loading import build_policy
+from opendrs.config.schedule_settings import ScheduleSettings
 from opendrs.model import (
     GIB,
     AntiAffinity,
@@ -22,10 +23,12 @@ from opendrs.model import (
 )
 from opendrs.policies import BUILT_IN_POLICIES, Policy
 from opendrs.policies.balance import Balance
+from opendrs.policies.optimize import Repair
 from opendrs.simulation.backtest import (
     BacktestRow,
     BacktestSettings,
     LoadRecord,
+    PolicyWindows,
     RowKind,
     run_backtest,
 )
@@ -184,3 +187,42 @@ def test_progress_ends_with_all_snapshots() -> None:
     list(run_backtest(LoadRecord(imbalanced(3), "x"), settings, progress))
 
     assert seen == {"best": (3, 3), "recorded": (3, 3), "balance": (3, 3)}
+
+
+def schedule_row(
+    snapshots: list[Snapshot], *entries: tuple[ScheduleSettings, Policy[Any]]
+) -> BacktestRow:
+    """Return the row of a schedule; the record starts at 12:00 UTC."""
+    settings = BacktestSettings(
+        policies={},
+        limits=LIMITS,
+        schedule=PolicyWindows(entries=entries, interval=300.0),
+    )
+    *_, row = run_backtest(LoadRecord(snapshots, "x"), settings)
+    assert (row.name, row.kind) == ("schedule", RowKind.SCHEDULE)
+    return row
+
+
+def test_policy_of_a_schedule_decides_only_in_its_windows() -> None:
+    entry = ScheduleSettings(policy="balance", interval=600, windows=("12:20-12:40",))
+
+    row = schedule_row(imbalanced(6), (entry, Balance(limits=LIMITS)))
+
+    assert row.reasons == {"improves-balance": 1, "balanced": 1}  # at 12:20 and 12:30
+    assert row.migrations == 1
+    # CV before: 0.3 / 0.4. The migration starts with the third snapshot.
+    assert [point.imbalance for point in row.series[:2]] == pytest.approx([0.75] * 2)
+    assert row.series[-1].imbalance == pytest.approx(0.0)
+
+
+def test_entries_of_a_schedule_decide_at_their_intervals() -> None:
+    """With a snapshot every ten minutes, an entry is due at the closest one."""
+    often = ScheduleSettings(policy="repair", interval=600)
+    slow = ScheduleSettings(policy="balance", interval=1190)
+
+    row = schedule_row(
+        imbalanced(6), (often, Repair(limits=LIMITS)), (slow, Balance(limits=LIMITS))
+    )
+
+    assert row.reasons == {"rules-hold": 6, "improves-balance": 1, "balanced": 2}
+    assert row.migrations == 1
