@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from opendrs.cli.console import warn
-from opendrs.cli.platform_store import open_to_read
+from opendrs.cli.platform_store import has_store, open_to_read
 from opendrs.cli.sources import open_source
 from opendrs.config import (
     display_path,
@@ -41,6 +41,9 @@ _DRAINS = ("drain", "undrain")  # commands that are recorded with their node
 def load_record(name: str, settings: Settings, since: float | None) -> LoadRecord:
     """Return the recorded load of *name*.
 
+    A platform that reads a file has recorded cycles only if it is a simulated cluster,
+    whose file does not exist.
+
     Args:
         name: A platform of the configuration, or a history.
         settings: The configuration; its rules are added to those of a history.
@@ -54,7 +57,7 @@ def load_record(name: str, settings: Settings, since: float | None) -> LoadRecor
     """
     if name in settings.platforms:
         path = _file_of(name, settings)
-        if path is None:
+        if path is None or (not path.exists() and has_store(name, settings)):
             return LoadRecord(_snapshots_of_cycles(name, settings, since), name)
     else:
         path = Path(name)

@@ -46,7 +46,7 @@ def enrich_from_store(
         ConfigurationError: The store belongs to another platform.
         StoreError: The store cannot be read.
     """
-    if not source.is_persistent or not _may_exist(settings, source.platform.name):
+    if not source.is_persistent or not has_store(source.platform.name, settings):
         return snapshot
     with _database(settings, source.platform.name, Access.READ) as store:
         store_owner(store, source.platform.name)
@@ -68,7 +68,7 @@ def with_recorded_nodes(
     Raises:
         StoreError: The store cannot be read.
     """
-    if not source.is_persistent or not _may_exist(settings, source.platform.name):
+    if not source.is_persistent or not has_store(source.platform.name, settings):
         return snapshot
     with _database(settings, source.platform.name, Access.READ) as store:
         owner = store.load(OWNER_KEY) or {}
@@ -91,7 +91,7 @@ def with_occupied_resources(
         ConfigurationError: The store belongs to another platform.
         StoreError: The store cannot be read.
     """
-    if not source.is_persistent or not _may_exist(settings, source.platform.name):
+    if not source.is_persistent or not has_store(source.platform.name, settings):
         return snapshot
     with _database(settings, source.platform.name, Access.READ) as store:
         store_owner(store, source.platform.name)
@@ -113,7 +113,7 @@ def open_to_read(
         StoreError: The store cannot be read.
     """
     settings.connection(name)
-    if not _may_exist(settings, name):
+    if not has_store(name, settings):
         with SqliteStore(None) as empty:
             yield empty
         return
@@ -134,7 +134,7 @@ def load_entry(name: str, settings: Settings, key: str) -> Mapping[str, object] 
         return store.load(key)
 
 
-def _may_exist(settings: Settings, name: str) -> bool:
+def has_store(name: str, settings: Settings) -> bool:
     """Return False if the platform *name* has no store; True if that is unknown."""
     path = settings.store_path(name)
     try:

@@ -186,6 +186,27 @@ def test_cycles_that_run_recorded_are_a_record(
     assert (tmp_path / "record.sqlite").read_bytes() == before
 
 
+def test_cycles_of_a_simulated_cluster_are_a_record(
+    opendrs: RunOpendrs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`demo --serve` has a store, and a platform whose file does not exist."""
+    config, store = tmp_path / "lab.toml", tmp_path / "record.sqlite"
+    words = configure_persistent_platform(monkeypatch, config, store)
+    for _ in range(2):
+        opendrs(*words("run", "--once"))
+    config.write_text(
+        '[platform.lab]\nkind = "file"\npath = "absent.json"\n'
+        '[store]\npath = "record.sqlite"\n'
+    )
+
+    found = load_record("lab", load_settings(config), None)
+    store.unlink()
+    without = opendrs("backtest", "lab", "--config", str(config), "--format", "json")
+
+    assert len(found) == 2
+    assert json.loads(without.err)["code"] == "unusable-file"
+
+
 def test_reservations_and_drains_of_the_record_do_not_count(
     opendrs: RunOpendrs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
