@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from opendrs.config.controller_settings import ControllerSettings, Mode
 from opendrs.controller import execute
@@ -16,7 +17,7 @@ from opendrs.controller.modes import MODE_KEY, Entries, ModeChange
 from opendrs.controller.plan_records import plan_id
 from opendrs.controller.plan_states import PlanStates
 from opendrs.controller.protection import BREAKER_KEY
-from opendrs.model import Action, time_as_text
+from opendrs.model import Action, Plan, plan_as_text, time_as_text
 from opendrs.policies import AutoRebalance
 from opendrs.ports import (
     OperatorAction,
@@ -29,6 +30,7 @@ from opendrs.ports import (
     TaskId,
 )
 from opendrs.store import SqliteStore
+from opendrs.store.tables import PLANS
 from support.advised_controller import LOPSIDED, AdvisedController
 from support.builders import NOON, cluster
 from support.simulated_cluster import SHORT_LIMITS, migration, step
@@ -109,6 +111,22 @@ def test_plan_with_another_digest_is_not_started(store: SqliteStore) -> None:
     advised.cycle()
 
     advised.approve(advised.last(), digest="another")
+
+    assert advised.cycle() == 0
+    assert "failed" in advised.states()
+
+
+def test_plan_with_changed_recorded_steps_is_not_started(
+    store: SqliteStore,
+) -> None:
+    advised = AdvisedController(store, mode=Mode.ADVISE)
+    advised.cycle()
+    plan = advised.last()
+    advised.approve(plan)
+    shortened = plan_as_text(Plan(plan.steps[:1]))
+    assert len(plan.steps) > 1
+    with store.transaction() as connection:
+        connection.execute(update(PLANS).values(steps=shortened))
 
     assert advised.cycle() == 0
     assert "failed" in advised.states()
