@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from shared.test_pve_command_line import SPEED, configure, kill_at
+from support.https_server import Request
 from support.pve_cluster import PveGuest
 from support.pve_double import RunningDouble
 from support.pve_fixtures import (
@@ -56,6 +57,43 @@ def test_guests_of_every_kind_leave_and_return(
     assert {guest.node for guest in guests.values()} == {"h1"}
     states = {vmid: guest.status for vmid, guest in guests.items()}
     assert (states[100], states[101], states[103]) == ("running", "stopped", "stopped")
+
+
+def test_rolling_maintenance_empties_each_node_by_the_rules(
+    serve: Serve, opendrs: RunOpendrs, tmp_path: Path
+) -> None:
+    running = serve(
+        with_guests(
+            PveGuest(100, "web", "h1"),
+            PveGuest(101, "off", "h2", status="stopped"),
+            PveGuest(102, "db", "h3"),
+        )
+    )
+    configure(running)
+    with Path("opendrs.toml").open("a") as config:
+        config.write('[[rules]]\nkind = "anti-affinity"\nguests = ["web", "db"]\n')
+    guests = running.cluster.guests
+    hook = tmp_path / "hook"
+    hook.write_text(f'echo "$1" >> {tmp_path}/order\n')
+    violated: list[str] = []
+
+    def observe(request: Request) -> None:
+        if guests[100].node == guests[102].node:
+            violated.append(request.path)
+
+    running.double.fault = observe
+    words = ("--for", "updates", "--yes", "--hook", f"sh {hook}", "--format", "json")
+    with passing_time(running.cluster, SPEED):
+        result = opendrs("drain", "lab", *words)
+
+    assert (result.status, json.loads(result.out)["done"]) == (0, ["h1", "h2", "h3"])
+    assert (tmp_path / "order").read_text().split() == ["h1", "h2", "h3"]
+    # Each guest leaves its node once, and returns once.
+    started = sorted(vmid for vmid, _ in running.cluster.migrations_started())
+    assert started == [100, 100, 101, 101, 102, 102]
+    places = {vmid: guest.node for vmid, guest in guests.items()}
+    assert places == {100: "h1", 101: "h2", 102: "h3"}
+    assert violated == []
 
 
 DRAIN = ("drain", "lab", "h1", "--yes")
