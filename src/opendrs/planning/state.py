@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from opendrs.arrays import ClusterArrays, ResourceAmounts
 from opendrs.model import GuestId
-from opendrs.planning.moves import NO_AMOUNTS, PendingMove, fits, plus
+from opendrs.planning.moves import NO_AMOUNTS, WITHOUT_SPACE, PendingMove, fits, plus
 
 
 class SequencingState:
@@ -183,6 +183,7 @@ class FreeMemory:
         self._usable = _columns(cluster.usable, limits_cpu=limits_cpu)
         empty = np.zeros_like(cluster.usable)
         self._reserved = _columns(empty, limits_cpu=limits_cpu)
+        self._has_space = len(self._initial) > WITHOUT_SPACE
 
     def free(
         self,
@@ -197,7 +198,7 @@ class FreeMemory:
             initial: Memory freed by guests that were there from the beginning.
             arrived: Memory freed by guests that have arrived since.
         """
-        if len(self._initial) > len(NO_AMOUNTS):
+        if self._has_space:
             return self._free_with_space(node, initial, arrived)
         measured, committed, cpu = self._initial
         max_measured, max_committed, max_cpu = self._usable
@@ -216,7 +217,7 @@ class FreeMemory:
         self, node: int, initial: ResourceAmounts, arrived: ResourceAmounts
     ) -> ResourceAmounts:
         """Return the same, with the space of storages."""
-        missing = (0.0,) * (len(self._initial) - len(NO_AMOUNTS))
+        missing = (0.0,) * (len(self._initial) - WITHOUT_SPACE)
         columns = zip(
             self._initial,
             self._usable,
