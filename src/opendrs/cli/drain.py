@@ -135,9 +135,10 @@ def command(  # noqa: PLR0913 - one for each option
     make it possible. Then it asks for confirmation.
 
     Running virtual machines migrate live. Containers restart on their target where the
-    platform allows it. Stopped guests are moved without being started. All rules and
-    limits hold, except the cooldown and the minimum uptime. The node stays drained
-    until undrain, also after a restart of the node or of the controller.
+    platform allows it. Stopped guests are moved without being started. All strict
+    rules and all limits hold, but guests that were migrated or started a short time
+    ago leave the node as well. The node stays drained until undrain, also after a
+    restart of the node or of the controller.
 
     If no controller runs for the platform, this command migrates the guests. Otherwise
     the controller does: at once in mode automatic, after opendrs approve in mode

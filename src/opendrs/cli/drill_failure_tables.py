@@ -169,10 +169,11 @@ def _every_survivor_text(impacts: Sequence[FailureImpact]) -> str:
     left = {one.guest.id for impact in impacts for one in impact.unrestartable}
     sentence = f"If any one node fails, its{managed} guests restart on other nodes."
     if left:
-        verb, owner = ("stays", "its") if len(left) == 1 else ("stay", "their")
+        their, they = ("its", "it stays") if len(left) == 1 else ("their", "they stay")
         sentence += (
-            f" Exception: {format_count(len(left), 'guest')} in the whole cluster "
-            f"{verb} down until {owner} node is back."
+            f" Exception: {format_count(len(left), 'guest')} of the whole cluster "
+            f"cannot restart elsewhere; if {their} own node fails, {they} down until it "
+            f"is back."
         )
     return sentence
 

@@ -193,7 +193,7 @@ class Balance:
                 return (
                     moves,
                     DecisionReason.BALANCED,
-                    f"no longer above the threshold {self.threshold:g}",
+                    f"after the plan, it is at most the threshold {self.threshold:g}",
                 )
             best = best_move(state, self.method, self.imbalance_metric, cost)
             if best is None:

@@ -336,7 +336,7 @@ def test_demo_cluster_survives_each_failure(opendrs: RunOpendrs) -> None:
     assert "archive-01, archive-02 cannot be restarted on another node" in answer.out
     text = " ".join(answer.out.split())
     assert "If any one node fails, its guests restart on other nodes." in text
-    assert "Exception: 4 guests in the whole cluster stay down until their node" in text
+    assert "Exception: 4 guests of the whole cluster cannot restart elsewhere" in text
 
 
 def test_guest_migrated_before_the_failure_is_not_restarted(
