@@ -65,7 +65,8 @@ def _node(draw: st.DrawFn, name: str, guests: Sequence[Guest]) -> Node:
         sum(each.usage.cpu or 0 for each in guests_on_node) + base / 20,
         sum(each.usage.memory or 0 for each in guests_on_node) + base * GIB,
     )
-    return node(name, 0, capacity=draw(st.sampled_from(SIZES)), usage=usage)
+    size, rack = draw(st.sampled_from(SIZES)), draw(st.sampled_from(["1", "2", "3"]))
+    return node(name, 0, capacity=size, usage=usage, labels=frozenset({f"rack={rack}"}))
 
 
 def _rule(
@@ -78,6 +79,13 @@ def _rule(
     )
     return st.one_of(
         st.builds(AntiAffinity, guests=some, strict=strict),
+        st.builds(
+            AntiAffinity,
+            guests=some,
+            strict=strict,
+            domain=st.sampled_from(["", "rack"]),
+            max_guests=st.integers(1, 2),
+        ),
         st.builds(Affinity, guests=some, strict=strict),
         st.builds(
             NodeAffinity,

@@ -41,6 +41,7 @@ Draw = st.DrawFn
 T = TypeVar("T")
 
 TAGS = ("fixed", "web")
+RACKS = (frozenset[str](), frozenset({"rack=1"}), frozenset({"rack=2"}))
 _SIXTEENTHS = st.integers(0, 16)
 _AMOUNTS = st.floats(0, 1e18)
 _BYTES = st.integers(0, 10**18)
@@ -154,6 +155,7 @@ def _node(draw: Draw, name: NodeId, guests: Iterable[Guest], *, settled: bool) -
         usage=Usage(min(used.cpu, capacity.cpu), min(used.memory, capacity.memory)),
         state=state,
         architecture=draw(mostly("x86_64", "aarch64", None)),
+        labels=draw(st.sampled_from(RACKS)),
     )
 
 
@@ -207,7 +209,15 @@ def _rule(
     two = _some(guests, 2)
     together = st.builds(Affinity, guests=two, strict=strict, name=titles)
     apart = st.builds(AntiAffinity, guests=two, strict=strict, name=titles)
-    return st.one_of(exclusions, pins, node_affinities, together, apart)
+    spread = st.builds(
+        AntiAffinity,
+        guests=two,
+        strict=strict,
+        name=titles,
+        domain=st.sampled_from(["", "rack"]),
+        max_guests=st.integers(1, 2),
+    )
+    return st.one_of(exclusions, pins, node_affinities, together, apart, spread)
 
 
 def _some(guests: Sequence[Guest], least: int) -> st.SearchStrategy[frozenset[GuestId]]:

@@ -5,6 +5,9 @@ from opendrs.arrays.assignment import AssignmentState as AssignmentState
 from opendrs.arrays.cluster import ClusterArrays as ClusterArrays
 from opendrs.arrays.cluster import Floats as Floats
 from opendrs.arrays.cluster import ResourceAmounts as ResourceAmounts
+from opendrs.arrays.domain_occupancy import Domain as Domain
+from opendrs.arrays.domain_occupancy import DomainChange as DomainChange
+from opendrs.arrays.domain_occupancy import domain_change as domain_change
 from opendrs.arrays.evaluation import BestMove as BestMove
 from opendrs.arrays.evaluation import best_by_imbalance as best_by_imbalance
 from opendrs.arrays.evaluation import best_by_topsis as best_by_topsis

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from opendrs.arrays.cluster import ClusterArrays, Indices
+from opendrs.arrays.domain_occupancy import DomainCounts
 from opendrs.arrays.move_groups import MoveGroup
 from opendrs.arrays.placement_classes import Mask
 from opendrs.model import GuestId
@@ -31,6 +32,7 @@ class AllowedNodes:
     def __init__(self, cluster: ClusterArrays) -> None:
         self._cluster, rules = cluster, cluster.rules
         self._relations = (rules.apart, rules.soft_apart, rules.soft_together)
+        self._in_domains = DomainCounts(cluster.snapshot, rules)
         guests, index = cluster.snapshot.guests, cluster.index
         self._nodes_of: dict[GuestId, tuple[int, ...]] = {
             name: tuple(index[n] for n in guests[name].occupied_nodes if n in index)
@@ -47,9 +49,12 @@ class AllowedNodes:
         cluster, members = self._cluster, self._cluster.groups[group]
         rules, ids = cluster.rules, {guest.id for guest in members}
         allowed = cluster.classes.compatible(members)
-        if not self._related_guests(members):
+        if not self._depends_on_others(members):
             return allowed
         allowed, home = allowed.copy(), int(self._node_of[group])
+        if self._is_limited(members):
+            nodes = cluster.node_ids
+            allowed &= self._in_domains.allowed(members, nodes[home], nodes)
         for guest in ids:
             allowed[self._nodes_with(rules.apart.get(guest, NO_GUESTS))] = False
             others = rules.soft_apart.get(guest, NO_GUESTS)
@@ -71,7 +76,9 @@ class AllowedNodes:
             changed: Source and target of the move.
         """
         cluster, members = self._cluster, self._cluster.groups[group]
-        if any(self._has_soft_relation(guest.id) for guest in members):
+        if self._is_limited(members) or any(
+            self._has_soft_relation(guest.id) for guest in members
+        ):
             row[:] = self.allowed_targets(group)
             return
         compatible, apart = cluster.classes.compatible(members), cluster.rules.apart
@@ -83,8 +90,11 @@ class AllowedNodes:
 
     def record_move(self, group: int, target: int) -> None:
         """Record that *group* is on *target* now."""
+        members, node_ids = self._cluster.groups[group], self._cluster.node_ids
+        source = node_ids[self._node_of[group]]
+        self._in_domains.move(members, source, node_ids[target])
         self._node_of[group] = target
-        for guest in self._cluster.groups[group]:
+        for guest in members:
             if guest.id in self._nodes_of:
                 for node in self._nodes_of[guest.id]:
                     self._guests_on[node].discard(guest.id)
@@ -92,9 +102,13 @@ class AllowedNodes:
                 self._guests_on[target].add(guest.id)
 
     def related_groups(self, group: int) -> set[int]:
-        """Return the groups with an affinity or anti-affinity to *group*."""
-        group_of = self._cluster.group_of
-        related = self._related_guests(self._cluster.groups[group])
+        """Return the groups with a rule about neighbors in common with *group*."""
+        group_of, rules = self._cluster.group_of, self._cluster.rules
+        members = self._cluster.groups[group]
+        related = self._related_guests(members)
+        for guest in members:
+            for index in rules.limits_of.get(guest.id, ()):
+                related |= rules.domain_limits[index].guests - {guest.id}
         return {group_of[guest] for guest in related if guest in group_of}
 
     def by_class(self) -> tuple[Mask, Indices]:
@@ -110,7 +124,7 @@ class AllowedNodes:
         for group, members in enumerate(self._cluster.groups):
             key = (
                 group
-                if self._related_guests(members)
+                if self._depends_on_others(members)
                 else self._cluster.classes.class_of(members)
             )
             if key not in number:
@@ -123,6 +137,13 @@ class AllowedNodes:
     def _node_of(self) -> Indices:
         """Node of each group now; shape (G,)."""
         return self._cluster.node_of.copy()
+
+    def _depends_on_others(self, group: MoveGroup) -> bool:
+        """Return True if the placement of other guests affects its allowed nodes."""
+        return self._is_limited(group) or bool(self._related_guests(group))
+
+    def _is_limited(self, group: MoveGroup) -> bool:
+        return any(guest.id in self._cluster.rules.limits_of for guest in group)
 
     def _has_soft_relation(self, guest: GuestId) -> bool:
         rules = self._cluster.rules

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from opendrs.arrays.domain_occupancy import Domain, free_places
 from opendrs.arrays.move_groups import MoveGroup
 from opendrs.arrays.placement_classes import PlacementClasses
 from opendrs.arrays.storage_columns import StorageColumns
@@ -194,6 +195,11 @@ class ClusterArrays:
             for node in guests[name].occupied_nodes:
                 guests_on[self.index[node]].append(name)
         return {node: frozenset(names) for node, names in guests_on.items()}
+
+    @cached_property
+    def free_places(self) -> Mapping[Domain, int]:
+        """Places that each domain of a strict limit has left; may be negative."""
+        return free_places(self.snapshot, self.rules)
 
     def _demand(self, group: MoveGroup) -> tuple[float, float]:
         if self.load_model is None:

@@ -218,7 +218,10 @@ def print_rule_table(screen: Console, rules: Sequence[Rule], *, show_all: bool) 
 
 
 def _rule_members(rule: Rule, *, all_names: bool) -> tuple[str, str]:
-    """Return the guests of *rule*, and its nodes, the preferred ones first."""
+    """Return the guests of *rule*, and its nodes, the preferred ones first.
+
+    In place of nodes, an anti-affinity with a limit has this limit.
+    """
     if isinstance(rule, TagExclusion):
         return f"with tag {format_list(sorted(rule.tags), separator=' or ')}", ""
     nodes: list[NodeId] = []
@@ -228,6 +231,9 @@ def _rule_members(rule: Rule, *, all_names: bool) -> tuple[str, str]:
     guests: list[str] = sorted(rule.guests)
     if isinstance(rule, GuestPriority):
         guests += [f"with tag {tag}" for tag in sorted(rule.tags)]
+    if isinstance(rule, AntiAffinity) and not rule.is_pairwise:
+        limit = f"at most {rule.max_guests} per {rule.domain or 'node'}"
+        return (", ".join(guests) if all_names else format_list(guests)), limit
     if all_names:
         return ", ".join(guests), ", ".join(nodes)
     return format_list(guests), format_list(nodes)

@@ -14,6 +14,10 @@ StrictFlag = Annotated[
     bool,
     Field(description="True if the rule must hold (default); false if preferred."),
 ]
+DomainKey = Annotated[
+    str, Field(min_length=1, description="Key of the labels that name the domain.")
+]
+MaxGuests = Annotated[int, Field(ge=1, le=10**9, description="Most in a domain.")]
 RuleName = Annotated[str, Field(description="Name of the rule.")]
 RuleOrigin = Annotated[str, Field(description="Where the rule is defined.")]
 
@@ -46,10 +50,12 @@ class AffinityEntry(TypedDict):
 
 @with_config(STRICT)
 class AntiAffinityEntry(TypedDict):
-    """No two of these guests share a node."""
+    """No two of these guests share a node, or no more than allowed a domain."""
 
     kind: Literal["anti-affinity"]
     guests: TwoOrMoreNames
+    domain: NotRequired[DomainKey]
+    max_guests: NotRequired[MaxGuests]
     strict: NotRequired[StrictFlag]
     name: NotRequired[RuleName]
     origin: NotRequired[RuleOrigin]

@@ -291,7 +291,14 @@ def rule_from_entry(entry: RuleEntry) -> Rule:
     if entry["kind"] == "affinity":
         return Affinity(guests=guests, strict=strict, name=name, origin=origin)
     if entry["kind"] == "anti-affinity":
-        return AntiAffinity(guests=guests, strict=strict, name=name, origin=origin)
+        return AntiAffinity(
+            guests=guests,
+            strict=strict,
+            name=name,
+            origin=origin,
+            domain=entry.get("domain", ""),
+            max_guests=entry.get("max_guests", 1),
+        )
     nodes = {NodeId(node): priority for node, priority in entry["nodes"].items()}
     return NodeAffinity(
         guests=guests, nodes=nodes, strict=strict, name=name, origin=origin

@@ -8,6 +8,7 @@ from pydantic import Field, TypeAdapter, with_config
 from typing_extensions import TypedDict  # pydantic rejects that of Python 3.11
 
 from opendrs.config.rule_schema import (
+    AntiAffinityEntry,
     GuestPriorityEntry,
     NodeAffinityEntry,
     RuleEntries,
@@ -284,6 +285,7 @@ FIELDS = frozenset(
         DiskEntry,
         ForecastEntry,
         NodeAffinityEntry,
+        AntiAffinityEntry,
         TagExclusionEntry,
         GuestPriorityEntry,
     )

@@ -267,5 +267,17 @@ def _rule(rule: Rule) -> Document:
         nodes = {node: rule.nodes[node] for node in sorted(rule.nodes)}
         affinity: Document = {"kind": "node-affinity", "guests": guests, "nodes": nodes}
         return {**affinity, "strict": rule.strict, **name_field}
-    kind = "anti-affinity" if isinstance(rule, AntiAffinity) else "affinity"
-    return {"kind": kind, "guests": guests, "strict": rule.strict, **name_field}
+    kind, limit = "affinity", dict[str, object]()
+    if isinstance(rule, AntiAffinity):
+        kind = "anti-affinity"
+        if rule.domain:
+            limit["domain"] = rule.domain
+        if rule.max_guests > 1:
+            limit["max_guests"] = rule.max_guests
+    return {
+        "kind": kind,
+        "guests": guests,
+        **limit,
+        "strict": rule.strict,
+        **name_field,
+    }

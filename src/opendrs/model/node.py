@@ -20,6 +20,7 @@ from opendrs.model.resources import (
 )
 from opendrs.model.storage import Storage
 
+FAILURE_DOMAIN = "failure_domain"  # key of the domain that the platform reports
 MIN_CPU = 0.001  # cores; smaller capacities give meaningless loads
 
 
@@ -60,7 +61,7 @@ class Node:
         state: State in the cluster. Only online nodes receive guests.
         architecture: Instruction set such as x86_64; None if unknown.
         cpu_model: CPU model in the terms of the hypervisor; None if unknown.
-        labels: Labels that the operator has set, such as ssd or rack-3.
+        labels: Labels that the operator has set, such as ssd or rack=3.
         load_average: Runnable tasks, averaged over one minute; None if unknown.
         pressure: Pressure stall information of the whole host.
         ksm_shared: Bytes of memory saved by merging equal pages (KSM); None if unknown.
@@ -115,6 +116,19 @@ class Node:
     def online(self) -> bool:
         """Return whether the node may receive guests."""
         return self.state is NodeState.ONLINE
+
+    def domain(self, key: str) -> str | None:
+        """Return the failure domain of the node; None if it is unknown.
+
+        Args:
+            key: `failure_domain` for that of the platform; otherwise the key of a label
+                `KEY=VALUE`, whose value is the domain. Of several, the first in order.
+        """
+        if key == FAILURE_DOMAIN:
+            return self.failure_domain
+        start = f"{key}="
+        found = (each for each in self.labels if each.startswith(start))
+        return min(found, default=start)[len(start) :] or None
 
     @property
     def reachable(self) -> bool:

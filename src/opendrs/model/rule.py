@@ -98,19 +98,47 @@ class Affinity(_NamedRule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AntiAffinity(_NamedRule):
-    """Placement of all *guests* on different nodes."""
+    """Placement of all *guests* on different nodes, or in different failure domains.
+
+    Attributes:
+        guests: Guests that the rule applies to.
+        strict: Whether the rule must hold, or is only preferred.
+        name: Name given by the operator; empty if none.
+        origin: Where the rule is defined; empty if unknown.
+        domain: Key of the node labels `KEY=VALUE` that name the domains, as for
+            `Node.domain`; empty if each node is a domain. The nodes without such a
+            label are one domain: nothing shows that they are several.
+        max_guests: Most of the guests in one domain.
+    """
 
     guests: frozenset[GuestId]
     strict: bool = True
     name: str = ""
     origin: str = ""
+    domain: str = ""
+    max_guests: int = 1
 
     def __post_init__(self) -> None:
         _require_names(self.guests, 2, "anti-affinity rule: guests")
+        if self.max_guests < 1:
+            raise ModelError(
+                "anti-affinity rule: max_guests: expected at least 1, got "
+                f"{self.max_guests}"
+            )
+
+    @property
+    def is_pairwise(self) -> bool:
+        """Return whether it is about pairs of guests that share a node."""
+        return not self.domain and self.max_guests == 1
 
     def describe(self, max_names: int | None = None) -> str:
         """Return the name of the rule, or a description."""
-        return self.name or f"anti-affinity of {_format_names(self.guests, max_names)}"
+        if self.name:
+            return self.name
+        names = _format_names(self.guests, max_names)
+        if self.is_pairwise:
+            return f"anti-affinity of {names}"
+        return f"at most {self.max_guests} per {self.domain or 'node'} of {names}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from opendrs.optimizer.evaluation import cost_breakdown as cost_breakdown
 from opendrs.optimizer.evaluation import evaluate as evaluate
 from opendrs.optimizer.exhaustive import PlacementGraph as PlacementGraph
 from opendrs.optimizer.exhaustive import ReachablePlacements as ReachablePlacements
+from opendrs.optimizer.exhaustive import UnitLimit as UnitLimit
 from opendrs.optimizer.exhaustive import UnitMove as UnitMove
 from opendrs.optimizer.exhaustive import imbalance_costs as imbalance_costs
 from opendrs.optimizer.exhaustive import overfilled as overfilled

@@ -151,13 +151,21 @@ def cost(problem: Problem, assignment: Indices) -> float:
 
 
 def _shared_nodes(problem: Problem, assignment: Indices) -> Floats:
-    """Return how many groups of each set share a node with an earlier one."""
-    members = problem.group_sets.members
-    size = np.diff(members.start)
-    group_set = np.repeat(np.arange(len(members)), size)
-    places = np.unique(group_set * problem.node_count + assignment[members.items])
-    distinct = np.bincount(places // problem.node_count, minlength=len(members))
-    return (size - distinct).astype(np.float64)
+    """Return how many groups of each set are above the limit of their domain."""
+    sets = problem.group_sets
+    owner = np.concatenate((sets.members.owners, sets.fixed.owners))
+    domain = problem.domains[
+        sets.partition[sets.members.owners], assignment[sets.members.items]
+    ]
+    domain = np.concatenate((domain, sets.fixed.items))
+    is_moving = np.arange(len(owner)) < len(sets.members.items)
+    width = int(problem.domains.max(initial=0)) + 1
+    places, inverse = np.unique(owner * width + domain, return_inverse=True)
+    count = np.bincount(inverse, minlength=len(places))
+    staying = np.bincount(inverse, ~is_moving, minlength=len(places))
+    most = sets.most[places // width]
+    above = np.maximum(count - most, 0) - np.maximum(staying - most, 0)
+    return np.bincount(places // width, above, len(sets)).astype(np.float64)
 
 
 def _most_moved_of_set(problem: Problem, away: Mask) -> int:

@@ -27,6 +27,36 @@ Placements = npt.NDArray[np.intp]
 MAX_LAYERS = 60  # migrations of one plan, detours included
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class UnitLimit:
+    """Most members of some units in each domain of nodes.
+
+    Attributes:
+        size: Members in each unit; shape (U,).
+        domains: Domain of each node; shape (N,).
+        most: Most members in one domain.
+        fixed: Domains of the members that do not move.
+    """
+
+    size: Indices
+    domains: Indices
+    most: int
+    fixed: tuple[int, ...]
+
+    def count(self, assignments: Indices, domain: int) -> Indices:
+        """Return the members in *domain* in each placement; shape (S,)."""
+        inside = self.domains[assignments] == domain
+        count: Indices = self.size @ inside + self.fixed.count(domain)
+        return count
+
+    def above(self, assignments: Indices) -> Floats:
+        """Return how many members are above the limit in each placement; (S,)."""
+        above: Floats = np.zeros(assignments.shape[1])
+        for domain in {*self.domains.tolist(), *self.fixed}:
+            above += np.maximum(self.count(assignments, domain) - self.most, 0)
+        return above
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PlacementGraph:
     """Placements of a small problem, and the moves between them.
@@ -43,6 +73,8 @@ class PlacementGraph:
         apart: Pairs of units that must not join each other.
         together: Units of each constraint that units share a node, and the node of its
             fixed groups, or -1 if it has none. A move must not end that.
+        limits: Limits of units in domains of nodes. No unit may arrive in a domain that
+            has too many members then.
         transfer: Amount that each move of a unit transfers; shape (U,).
         migrations: Number of migrations of each move of a unit; shape (U,).
         returns: True for units that may move more than once; shape (U,).
@@ -60,6 +92,7 @@ class PlacementGraph:
     transfer: Floats
     migrations: Indices
     returns: Mask
+    limits: tuple[UnitLimit, ...] = ()
 
     @property
     def unit_count(self) -> int:
@@ -145,6 +178,12 @@ class PlacementGraph:
         for units, holds in self.joined:
             if unit in units:
                 safe &= ~holds
+        for limit in self.limits:
+            if limit.size[unit]:
+                domain = int(limit.domains[target])
+                stays = limit.domains[here] == domain
+                count = limit.count(self.assignments, domain) + limit.size[unit]
+                safe &= stays | (count <= limit.most)
         return safe
 
 
@@ -283,11 +322,24 @@ def placement_costs(problem: Problem, assignments: Indices) -> Floats:
             costs += row[assignments[group]]
     sets = problem.group_sets
     for index, weight in enumerate(sets.anti_affinity_weight.tolist()):
-        members = assignments[sets.members[index]]
-        nodes = [(members == node).any(axis=0) for node in range(problem.node_count)]
-        costs += weight * (len(members) - np.sum(nodes, axis=0))
+        if weight:
+            costs += weight * _above_limits(problem, index, assignments)
     costs += problem.move_cost @ (assignments != problem.origin[:, None])
     return costs
+
+
+def _above_limits(problem: Problem, group_set: int, assignments: Indices) -> Floats:
+    """Return how many members of a set are above the limit of their domain; (S,)."""
+    sets = problem.group_sets
+    domains = problem.domains[sets.partition[group_set]]
+    members = domains[assignments[sets.members[group_set]]]
+    most, fixed = int(sets.most[group_set]), sets.fixed[group_set].tolist()
+    above: Floats = np.zeros(assignments.shape[1])
+    for domain in np.unique(domains).tolist():
+        staying = fixed.count(domain)
+        count = (members == domain).sum(axis=0) + staying
+        above += np.maximum(count - most, 0) - max(staying - most, 0)
+    return above
 
 
 def imbalance_costs(problem: Problem, loads: Floats) -> Floats:

@@ -76,6 +76,10 @@ class IndexLists:
         )
 
 
+def _no_indices() -> Indices:
+    return np.zeros(0, np.int64)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSets:
     """K sets of move groups with common constraints. Sets may overlap.
@@ -84,10 +88,16 @@ class GroupSets:
         members: Move groups of each set, each once.
         strict: True if the members must run on different nodes; shape (K,).
         anti_affinity_weight: Cost of each member that shares a node with an earlier
-            member of the set: members minus distinct nodes; shape (K,).
+            member of the set: members minus distinct nodes. With a limit, cost of each
+            member above it in a domain. Shape (K,).
         spread: Least number of locations that the members must cover; shape (K,).
         needs: Sets that must have a member in each neighborhood in which this set has
             one.
+        partition: Row of `Problem.domains` in which the members are counted; 0, also if
+            empty, for single nodes; shape (K,).
+        most: Members that share a domain without a cost; 1 if empty; shape (K,).
+        fixed: Domain of each further member of each set, which does not move; none if
+            empty.
     """
 
     members: IndexLists
@@ -95,6 +105,28 @@ class GroupSets:
     anti_affinity_weight: Floats
     spread: Indices
     needs: IndexLists
+    partition: Indices = field(default_factory=_no_indices)
+    most: Indices = field(default_factory=_no_indices)
+    fixed: IndexLists = field(default_factory=lambda: IndexLists.of([]))
+
+    def __post_init__(self) -> None:
+        count = len(self.strict)
+        if len(self.partition) != count:
+            object.__setattr__(self, "partition", np.zeros(count, np.int64))
+        if len(self.most) != count:
+            object.__setattr__(self, "most", np.ones(count, np.int64))
+        if len(self.fixed) != count:
+            object.__setattr__(self, "fixed", IndexLists.of([[]] * count))
+
+    @property
+    def is_limited(self) -> Mask:
+        """Return the sets with domains, or more than one member per node; shape (K,).
+
+        They are not strict. What exceeds the limit of a domain has a cost.
+        """
+        fixed = np.diff(self.fixed.start) > 0
+        limited: Mask = (self.partition > 0) | (self.most > 1) | fixed
+        return limited
 
     @classmethod
     def anti_affine(
@@ -154,6 +186,8 @@ class Problem:
         base_load: Load of each node that no move changes; shape (N, R).
         transient: Resources that a displaced group also uses at its origin; shape (R,).
         group_sets: Sets of groups with anti-affinity, spread or dependencies.
+        domains: Domain of each node in each partition, from 0. In the first, each node
+            is alone. Shape (P, N).
         location: Location of each node, from 0; shape (N,).
         neighborhood: Neighborhood of each node, from 0; shape (N,).
         overload_weight: Cost per unit of load above capacity; shape (R,).
@@ -186,6 +220,7 @@ class Problem:
     base_load: Floats = field(default_factory=lambda: _floats(0, 0))
     transient: Mask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     group_sets: GroupSets = field(default_factory=lambda: GroupSets.anti_affine([]))
+    domains: Indices = field(default_factory=lambda: np.zeros((0, 0), np.int64))
     location: Indices = field(default_factory=_indices)
     neighborhood: Indices = field(default_factory=_indices)
     overload_weight: Floats = field(default_factory=lambda: _floats(0))
@@ -204,8 +239,12 @@ class Problem:
     counts_moves: Mask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
 
     def __post_init__(self) -> None:
+        if not len(self.domains):
+            object.__setattr__(self, "domains", np.arange(self.node_count)[None])
         for name, shape in self._expected_shapes().items():
             self._fill_or_check(name, shape)
+        if not np.array_equal(self.domains[0], np.arange(self.node_count)):
+            raise ValueError("domains[0]: expected each node alone")
         for each in fields(self):
             value = getattr(self, each.name)
             if isinstance(value, np.ndarray) and np.isnan(value).any():
@@ -214,6 +253,9 @@ class Problem:
         _require_in_range("class_of", self.class_of, len(self.allowed))
         _require_in_range(
             "group_sets.members", self.group_sets.members.items, self.group_count
+        )
+        _require_in_range(
+            "group_sets.partition", self.group_sets.partition, len(self.domains)
         )
         _require_in_range(
             "group_sets.needs", self.group_sets.needs.items, len(self.group_sets)
@@ -260,6 +302,7 @@ class Problem:
             "target_load": (resources,),
             "imbalance_weight": (resources,),
             "use_cost": (nodes,),
+            "domains": (len(self.domains), nodes),
             "placement_cost": (classes, nodes),
             "move_cost": (groups,),
             "pair_cost": (nodes, nodes),

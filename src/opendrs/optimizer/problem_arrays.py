@@ -50,6 +50,9 @@ class ProblemArrays(NamedTuple):
             in its lowest bit: most reads are of another row, so the size matters.
         member_start, members: Groups of each set, as index lists.
         group_set_start, sets_of_group: Sets of each group, as index lists.
+        domain: `Problem.domains`.
+        partition, most: Row of `domain` and limit of each set.
+        fixed_start, fixed: Domains of the fixed members of each set, as index lists.
         count_row: Row of each set in the counts of locations and neighborhoods, or
             NONE.
         need_start, needs: Sets that each set needs, as index lists.
@@ -90,6 +93,11 @@ class ProblemArrays(NamedTuple):
     sets_of_group: Indices
     strict: Mask
     anti_affinity_weight: Floats
+    domain: Indices
+    partition: Indices
+    most: Indices
+    fixed_start: Indices
+    fixed: Indices
     spread: Indices
     count_row: Indices
     need_start: Indices
@@ -153,6 +161,11 @@ def problem_arrays(problem: Problem) -> ProblemArrays:
         sets_of_group=into.items,
         strict=group_sets.strict,
         anti_affinity_weight=group_sets.anti_affinity_weight,
+        domain=problem.domains,
+        partition=group_sets.partition,
+        most=group_sets.most,
+        fixed_start=group_sets.fixed.start,
+        fixed=group_sets.fixed.items,
         spread=group_sets.spread,
         count_row=_count_rows(group_sets, needed),
         need_start=group_sets.needs.start,

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from opendrs.arrays import ClusterArrays, Mask, MoveGroup, move_groups
 from opendrs.model import GuestId, Limits, NodeId, Resources, Snapshot, Usage
+from opendrs.placement.domain_limits import PartLimit
 from opendrs.rules import NO_GUESTS, UNLISTED, CompiledRules, compile_rules
 
 Floats = npt.NDArray[np.float64]
@@ -38,6 +39,7 @@ class DisplacedGroup:
         demand: CPU and memory that they add to the usage of their node; unknown
             amounts count 0; shape (2,).
         apart: Parts that must be on other nodes.
+        limits: Limits of failure domains that count its guests.
         mates: Other parts of its move group.
         gathers: Whether it must be on a node with one of its mates. A part that is on
             another node already violates the affinity, and may go on doing so.
@@ -48,6 +50,7 @@ class DisplacedGroup:
     required: Floats
     demand: Floats
     apart: Indices
+    limits: tuple[PartLimit, ...]
     mates: Indices
     gathers: bool
 
@@ -122,6 +125,14 @@ class PlacementArrays:
             lists[node].append(part)
         return tuple(map(tuple, lists))
 
+    @cached_property
+    def limit_arrays(self) -> tuple[PartLimit, ...]:
+        """Limits of the guests in failure domains."""
+        return tuple(
+            PartLimit.of(each, self.parts, self.part_of, self.node_ids)
+            for each in self.rules.domain_limits
+        )
+
     def _committed(self, amounts: Floats) -> Floats:
         """Return the committed CPU of *amounts*; 0 if it is not limited; shape (n,)."""
         return amounts[:, 2] if self.limits_cpu else np.zeros(len(amounts))
@@ -140,6 +151,16 @@ class PlacementArrays:
             required=required,
             demand=np.where(np.isfinite(required), required, 0.0)[[CPU, MEASURED]],
             apart=self.related_parts(part, self.rules.apart),
+            limits=tuple(
+                self.limit_arrays[index]
+                for index in sorted(
+                    {
+                        index
+                        for guest in self.parts[part]
+                        for index in self.rules.limits_of.get(guest.id, ())
+                    }
+                )
+            ),
             mates=self.related_parts(part, self.rules.together),
             gathers=gathers,
         )

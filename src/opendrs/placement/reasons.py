@@ -161,6 +161,9 @@ def _describe_rule(state: PlacementState, group: DisplacedGroup, node: int) -> s
     ]
     if apart:
         return f"anti-affinity to {format_list(sorted(apart), separator=' and ')}"
+    for limit in group.limits:
+        if limit.limit.rule.strict and state.exceeds(limit, group)[node]:
+            return f'limit of the rule "{limit.limit.rule}"'
     if not arrays.permitted(group.part)[node]:
         return "node affinity to other nodes"
     mates = sorted(guest.id for part in group.mates for guest in arrays.parts[part])

@@ -19,6 +19,7 @@ from opendrs.placement.arrays import (
     Indices,
     PlacementArrays,
 )
+from opendrs.placement.domain_limits import PartLimit
 
 
 class PlacementState:
@@ -95,9 +96,16 @@ class PlacementState:
             for node_of in (self.node_of, self.arrays.target_of):
                 nodes = node_of[group.apart]
                 mask[nodes[nodes != NO_NODE]] = False
+        for limit in group.limits:
+            if limit.limit.rule.strict:
+                mask &= ~self.exceeds(limit, group)
         if group.gathers and group.mates.size:
             mask &= self._has_mates(group)
         return mask
+
+    def exceeds(self, limit: PartLimit, group: DisplacedGroup) -> Mask:
+        """Return the nodes in whose domain *group* would exceed *limit*; (N,)."""
+        return limit.is_exceeded(group.part, self.node_of, self.arrays.target_of)
 
     def _has_mates(self, group: DisplacedGroup) -> Mask:
         """Return the nodes with guests of the same move group; shape (N,)."""
@@ -117,6 +125,9 @@ class PlacementState:
             if self.node_of[other] != NO_NODE:
                 count += 1
                 count[self.node_of[other]] -= 1
+        for limit in group.limits:
+            if not limit.limit.rule.strict:
+                count += self.exceeds(limit, group)
         return count
 
     def scores(self, group: DisplacedGroup) -> Floats:

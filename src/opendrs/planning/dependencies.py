@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from opendrs.arrays import ResourceAmounts
+from opendrs.arrays import Domain, ResourceAmounts
 from opendrs.model import Action, GuestId, NodeId, Plan, PowerOff, PowerOn, Step, StepId
 from opendrs.planning.moves import (
     NO_AMOUNTS,
@@ -27,6 +27,7 @@ from opendrs.planning.state import FreeMemory
 def add_dependencies(
     moves: Iterable[PendingMove],
     free_memory: FreeMemory,
+    free_places: Mapping[Domain, int],
     *,
     power_on: Iterable[NodePowerAction] = (),
     power_off: Iterable[NodePowerAction] = (),
@@ -35,16 +36,18 @@ def add_dependencies(
 
     The dependencies of a step are minimal: without any one of them, some step is not
     safe. They are the departures that free enough memory on its target, the earliest
-    first, the departures of anti-affine guests, and earlier arrivals that do not fit on
-    the target together with it.
+    first, the departures of anti-affine guests, the earliest departures that free
+    enough places in a failure domain with a limit, and earlier arrivals that do not fit
+    on the target together with it.
 
     Args:
         moves: Moves in an order in which they are possible one after another.
         free_memory: Free memory of the nodes before the plan; it is modified.
+        free_places: Further guests that each domain with a limit may hold before it.
         power_on: Nodes to power on first; moves to them depend on it.
         power_off: Nodes to power off after all guests have left; no move targets them.
     """
-    builder = _PlanBuilder(free_memory)
+    builder = _PlanBuilder(free_memory, free_places)
     for power_action in power_on:
         builder.power_on(power_action)
     for move in moves:
@@ -111,9 +114,13 @@ class _PlanBuilder:
         steps: Steps so far.
     """
 
-    def __init__(self, free_memory: FreeMemory) -> None:
+    def __init__(
+        self, free_memory: FreeMemory, free_places: Mapping[Domain, int]
+    ) -> None:
         self.steps: list[Step] = []
         self._free_memory = free_memory
+        self._free_places = dict(free_places)  # without those that departures free
+        self._left: defaultdict[Domain, list[int]] = defaultdict(list)  # steps
         self._queues: defaultdict[NodeId, _NodeQueue] = defaultdict(_NodeQueue)
         self._transitive: list[int] = []  # per step: bit set of its dependencies
         self._end: list[float] = []  # per step: bytes transferred until its end
@@ -136,6 +143,7 @@ class _PlanBuilder:
         queue = self._queues[move.group_move.target]
         self._free_memory.reserve(move.target, move.required)
         required = [*self._required_steps(move, queue)]
+        required += self._freed_places(move, required)
         depends_on = self._reduce(
             (*required, *self._earliest_departures(move, queue, required))
         )
@@ -157,6 +165,9 @@ class _PlanBuilder:
             queue.arrivals.append(_Arrival(step, limit))
             departure = _Departure(step, guest, freed, initial=not move.from_detour)
             self._queues[migration.source].departures.append(departure)
+            for domain, left in move.in_domains.departures.items():
+                if guest in left:
+                    self._left[domain].append(step)
 
     def _required_steps(self, move: PendingMove, queue: _NodeQueue) -> Iterator[int]:
         """Yield the dependencies of *move* that are not for free memory."""
@@ -172,6 +183,25 @@ class _PlanBuilder:
             for arrival in queue.arrivals:
                 if not fits(together, arrival.limit):
                     yield arrival.step
+
+    def _freed_places(self, move: PendingMove, required: Sequence[int]) -> list[int]:
+        """Return the departures that free places for *move*, besides *required*.
+
+        All arrivals so far may be in progress or done, so each of them has a place.
+        """
+        chosen: list[int] = []
+        for domain, count in move.in_domains.arrivals.items():
+            self._free_places[domain] -= count
+            missing = -self._free_places[domain]
+            done = self._closure((*required, *chosen))
+            left = sorted((self._end[step], step) for step in self._left[domain])
+            missing -= sum(done >> step & 1 for _, step in left)
+            for _, step in left:
+                if missing > 0 and not done >> step & 1:
+                    chosen.append(step)
+                    before, done = done, done | self._closure([step])
+                    missing -= sum((done & ~before) >> each & 1 for _, each in left)
+        return chosen
 
     def _earliest_departures(
         self, move: PendingMove, queue: _NodeQueue, required: Sequence[int]

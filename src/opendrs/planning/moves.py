@@ -9,7 +9,9 @@ from operator import le
 
 from opendrs.arrays import (
     ClusterArrays,
+    DomainChange,
     ResourceAmounts,
+    domain_change,
     migrations_of,
 )
 from opendrs.model import (
@@ -156,6 +158,7 @@ class PendingMove:
         guests: Names of the guests.
         sources: Indices of the source nodes.
         anti_affine: Guests with anti-affinity to its guests.
+        in_domains: Change of the guests in failure domains with a limit.
         is_detour: Whether it leads to a staging node.
         from_detour: Whether it leads from a staging node to the target.
     """
@@ -166,6 +169,7 @@ class PendingMove:
         "from_detour",
         "group_move",
         "guests",
+        "in_domains",
         "is_detour",
         "name",
         "required",
@@ -203,6 +207,9 @@ class PendingMove:
         self.sources = frozenset(node for node, _, _ in self.freed)
         self.anti_affine = NO_GUESTS.union(
             *(apart.get(name, NO_GUESTS) for name in self.guests)
+        )
+        self.in_domains: DomainChange = domain_change(
+            cluster.rules, group_move.guests, group_move.target
         )
         self.is_detour = is_detour
         self.from_detour = from_detour

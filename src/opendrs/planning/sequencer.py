@@ -1,8 +1,9 @@
 """Sequencing of moves into a plan that is safe in every interleaving.
 
-A move can start when its target has enough memory and no anti-affine guest. Moves that
-wait for each other in a cycle are resolved by a detour: one guest waits on a staging
-node. If there is no staging node, the least valuable move is dropped.
+A move can start when its target has enough memory, no anti-affine guest, and a place in
+each failure domain with a limit. Moves that wait for each other in a cycle are resolved
+by a detour: one guest waits on a staging node. If there is no staging node, the least
+valuable move is dropped.
 
 Source:
     Cycles: Hermenier et al., Entropy: a consolidation manager for clusters (2009).
@@ -142,7 +143,7 @@ def sequence_moves_in(
             break
     best = min(attempts, key=_SequencingAttempt.cost)
     return SequencedPlan(
-        plan=add_dependencies(best.completed, free_memory),
+        plan=add_dependencies(best.completed, free_memory, cluster.free_places),
         ordered_moves=tuple(move.group_move for move in best.completed),
         detours=tuple(move.group_move for move in best.completed if move.is_detour),
         dropped=tuple(move.group_move for move in (*unknown, *best.dropped)),
@@ -230,6 +231,7 @@ def sequence_in_order(  # noqa: PLR0913 - moves, cluster, and power actions
     plan = add_dependencies(
         state.completed,
         free_memory,
+        cluster.free_places,
         power_on=[each for each in power_on if each.node in targets],
         power_off=[each for each in power_off if each.node not in occupied],
     )
@@ -257,7 +259,7 @@ def sequence_path(cluster: ClusterArrays, moves: Sequence[GroupMove]) -> Sequenc
         )
         seen.add(move.name)
     return SequencedPlan(
-        plan=add_dependencies(pending, FreeMemory(cluster)),
+        plan=add_dependencies(pending, FreeMemory(cluster), cluster.free_places),
         ordered_moves=tuple(moves),
         detours=tuple(move.group_move for move in pending if move.is_detour),
         dropped=(),

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from opendrs.arrays import ClusterArrays, ResourceAmounts
+from opendrs.arrays import ClusterArrays, ResourceAmounts, domain_change
 from opendrs.model import GuestId
 from opendrs.planning.moves import NO_AMOUNTS, WITHOUT_SPACE, PendingMove, fits, plus
 
@@ -31,6 +31,7 @@ class SequencingState:
         arrivals: Pending moves to each node.
         departures: Pending moves from each node.
         expected: Bytes of measured memory of the pending moves to each node.
+        free_places: Further guests that each domain with a limit may hold.
         completed: Moves that were made, in this order.
         changed: Nodes that have changed since this set was last cleared.
     """
@@ -51,6 +52,7 @@ class SequencingState:
         self.arrivals: defaultdict[int, list[PendingMove]] = defaultdict(list)
         self.departures: defaultdict[int, list[PendingMove]] = defaultdict(list)
         self.expected = array("d", bytes(8 * len(cluster.node_ids)))
+        self.free_places = dict(cluster.free_places)
         self.completed: list[PendingMove] = []
         self.changed: set[int] = set()
         for move in moves:
@@ -102,6 +104,20 @@ class SequencingState:
             self.guests_on[node]
         )
 
+    def exceeds_domain(self, move: PendingMove, node: int) -> bool:
+        """Return whether a domain of *node* would hold too many guests with *move*."""
+        change = move.in_domains
+        if change.arrivals or change.departures:
+            if node != move.target:
+                target = self.cluster.node_ids[node]
+                guests = move.group_move.guests
+                change = domain_change(self.cluster.rules, guests, target)
+            return any(
+                count > self.free_places[domain]
+                for domain, count in change.arrivals.items()
+            )
+        return False
+
     def can_arrive_eventually(self, move: PendingMove) -> bool:
         """Return whether *move* fits on its target after all pending moves.
 
@@ -120,13 +136,32 @@ class SequencingState:
         for other in self.arrivals[move.target]:
             required = plus(required, other.required)
         available = self.free_memory.free(move.target, initial, arrived)
-        return fits(required, available) and staying.isdisjoint(move.anti_affine)
+        return (
+            fits(required, available)
+            and staying.isdisjoint(move.anti_affine)
+            and self._has_places_eventually(move)
+        )
+
+    def _has_places_eventually(self, move: PendingMove) -> bool:
+        """Return whether the limits of domains hold after all pending moves."""
+        return all(
+            self.free_places[domain]
+            + sum(
+                len(each.in_domains.departures.get(domain, ()))
+                - each.in_domains.arrivals.get(domain, 0)
+                for each in self.pending.values()
+            )
+            >= 0
+            for domain in move.in_domains.arrivals
+        )
 
     def _start(self, move: PendingMove) -> bool:
         """Make *move* if it is possible; return whether it was made."""
         if not fits(move.required, self.free_memory.free(move.target)):
             return False
         if self.violates_anti_affinity(move, move.target):
+            return False
+        if self.exceeds_domain(move, move.target):
             return False
         self.drop(move)
         self._arrive(move)
@@ -136,6 +171,8 @@ class SequencingState:
         self.completed.append(move)
         self.free_memory.reserve(move.target, move.required)
         self._admit(move.target, move.guests)
+        for domain, count in move.in_domains.arrivals.items():
+            self.free_places[domain] -= count
         self.changed.add(move.target)
 
     def _leave(self, moves: Sequence[PendingMove]) -> set[int]:
@@ -146,8 +183,22 @@ class SequencingState:
                 self.free_memory.release(node, freed, initial=not move.from_detour)
                 self.guests_on[node].discard(guest)
                 nodes.add(node)
+            nodes |= self._free_domains(move)
         self.changed |= nodes
         return nodes
+
+    def _free_domains(self, move: PendingMove) -> set[int]:
+        """Free the places that *move* leaves; return the targets that wait for one."""
+        left = move.in_domains.departures
+        for domain, guests in left.items():
+            self.free_places[domain] += len(guests)
+        if not left:
+            return set()
+        return {
+            each.target
+            for each in self.pending.values()
+            if not each.in_domains.arrivals.keys().isdisjoint(left)
+        }
 
     def _enqueue(self, move: PendingMove) -> None:
         self.pending[move.name] = move

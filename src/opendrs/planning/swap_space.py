@@ -157,6 +157,7 @@ class _StagingNodes:
                 node != move.target
                 and node not in move.sources
                 and not state.violates_anti_affinity(move, node)
+                and not state.exceeds_domain(move, node)
             ):
                 return int(node)
         return None

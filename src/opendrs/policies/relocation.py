@@ -76,13 +76,14 @@ def plan_relocations(
             continue
         blocker = _blocker(guest, snapshot, rules, limits)
         targets = _compatible_nodes(guest, snapshot, checker)
-        apart = rules.apart.get(name, NO_GUESTS)
-        occupied = {place[other] for other in apart if other != name}
         if blocker is None and not targets:
             blocker = SkippedGuest(SkipReason.NO_FEASIBLE_NODE, _NO_NODE)
-        targets = [node for node in targets if node not in occupied]
+        targets = _open_nodes(guest, targets, place, rules)
         if blocker is None and not targets:
-            detail = "strict anti-affinity with guests on all nodes that it could use"
+            detail = (
+                "strict anti-affinity with guests on all nodes that it could use, or a "
+                "limit of guests there"
+            )
             blocker = SkippedGuest(SkipReason.NO_FEASIBLE_NODE, detail)
         blocker, targets = space.with_space(guest, targets, blocker)
         if blocker is not None:
@@ -138,6 +139,36 @@ def _compatible_nodes(
         and has_known_load(node, LoadModel.DYNAMIC)
         and checker.is_compatible([guest], node)
     ]
+
+
+def _open_nodes(
+    guest: Guest,
+    nodes: list[NodeId],
+    place: Mapping[GuestId, NodeId],
+    rules: CompiledRules,
+) -> list[NodeId]:
+    """Return those of *nodes* that strict rules about neighbors allow for *guest*."""
+    apart = rules.apart.get(guest.id, NO_GUESTS) - {guest.id}
+    occupied = {place[other] for other in apart}
+    return [
+        node
+        for node in nodes
+        if node not in occupied and _has_places(guest, node, place, rules)
+    ]
+
+
+def _has_places(
+    guest: Guest, node: NodeId, place: Mapping[GuestId, NodeId], rules: CompiledRules
+) -> bool:
+    """Return whether the domains of *node* would keep their limits with *guest*."""
+    for index in rules.limits_of.get(guest.id, ()):
+        limit = rules.domain_limits[index]
+        domain = limit.domain_of[node]
+        others = limit.guests - {guest.id}
+        count = sum(limit.domain_of[place[other]] == domain for other in others)
+        if limit.rule.strict and count >= limit.rule.max_guests:
+            return False
+    return True
 
 
 def _best_target(

@@ -4,6 +4,9 @@ from opendrs.rules.affinity_groups import NO_GUESTS as NO_GUESTS
 from opendrs.rules.compilation import CompiledRules as CompiledRules
 from opendrs.rules.compilation import compile_rules as compile_rules
 from opendrs.rules.contradictions import Contradiction as Contradiction
+from opendrs.rules.domain_limits import DomainLimit as DomainLimit
+from opendrs.rules.domain_limits import domains as domains
+from opendrs.rules.domain_limits import excess as excess
 from opendrs.rules.feasibility import UNLISTED as UNLISTED
 from opendrs.rules.feasibility import FeasibilityChecker as FeasibilityChecker
 from opendrs.rules.feasibility import restart_blocker as restart_blocker

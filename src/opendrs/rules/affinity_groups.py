@@ -18,11 +18,16 @@ def existing_guests(guests: GuestSet, snapshot: Snapshot) -> GuestSet:
 def guests_of_rules(
     snapshot: Snapshot, kind: type[Affinity | AntiAffinity], *, strict: bool
 ) -> list[GuestSet]:
-    """Return the guests of each rule of *kind*, where at least two of them exist."""
+    """Return the guests of each rule of *kind*, where at least two of them exist.
+
+    Of the anti-affinity rules, these are those about pairs of guests on one node.
+    """
     named = (
         existing_guests(rule.guests, snapshot)
         for rule in snapshot.rules
-        if isinstance(rule, kind) and rule.strict is strict
+        if isinstance(rule, kind)
+        and rule.strict is strict
+        and (isinstance(rule, Affinity) or rule.is_pairwise)
     )
     return [guests for guests in named if len(guests) > 1]
 

@@ -30,6 +30,7 @@ from opendrs.rules.affinity_groups import (
     other_members,
 )
 from opendrs.rules.contradictions import Contradiction, find_contradictions
+from opendrs.rules.domain_limits import DomainLimit, domain_limits, limits_of_guests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,8 @@ class CompiledRules:
             priorities of several rules add up; a node that a rule does not list has -1.
         soft_together: Guests that should share a node with it.
         soft_apart: Guests that should not share a node with it.
+        domain_limits: Limits of the guests in each failure domain.
+        limits_of: Indices of those that count it.
         immovable: Why it must not be migrated.
         contradictions: Rules that cannot hold together.
     """
@@ -54,6 +57,8 @@ class CompiledRules:
     rankings: Mapping[GuestId, tuple[NodeAffinity, ...]]
     soft_together: Mapping[GuestId, GuestSet]
     soft_apart: Mapping[GuestId, GuestSet]
+    domain_limits: tuple[DomainLimit, ...]
+    limits_of: Mapping[GuestId, tuple[int, ...]]
     immovable: Mapping[GuestId, str]
     contradictions: tuple[Contradiction, ...]
 
@@ -70,6 +75,7 @@ def compile_rules(snapshot: Snapshot) -> CompiledRules:
     nodes = _common_nodes(together, _allowed_nodes(snapshot))
     immovable = _immovable_guests(snapshot)
     contradictions = find_contradictions(snapshot, together, nodes, immovable)
+    limits = domain_limits(snapshot)
     return CompiledRules(
         together=together,
         apart=_implied_apart(together, apart),
@@ -77,6 +83,8 @@ def compile_rules(snapshot: Snapshot) -> CompiledRules:
         rankings=_rankings(snapshot, together),
         soft_together=other_members(guests_of_rules(snapshot, Affinity, strict=False)),
         soft_apart=other_members(guests_of_rules(snapshot, AntiAffinity, strict=False)),
+        domain_limits=limits,
+        limits_of=limits_of_guests(limits),
         immovable={**_contradictory_guests(contradictions), **immovable},
         contradictions=contradictions,
     )

@@ -23,6 +23,7 @@ from opendrs.rules.affinity_groups import (
     existing_guests,
     maximum_matching,
 )
+from opendrs.rules.domain_limits import most_in_domains
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,9 @@ def _affinity_and_anti_affinity(
     for rule in snapshot.rules:
         if not (isinstance(rule, AntiAffinity) and rule.strict):
             continue
+        if not rule.is_pairwise:
+            yield from _affinity_above_limit(rule, snapshot, together)
+            continue
         for one, other in combinations(
             sorted(existing_guests(rule.guests, snapshot)), 2
         ):
@@ -85,6 +89,20 @@ def _affinity_and_anti_affinity(
                     together[one],
                     f"both affinity and anti-affinity between {one} and {other}",
                 )
+
+
+def _affinity_above_limit(
+    rule: AntiAffinity, snapshot: Snapshot, together: Mapping[GuestId, GuestSet]
+) -> Iterator[Contradiction]:
+    """Yield the groups with more guests than *rule* allows in a domain."""
+    for group in dict.fromkeys(together.values()):
+        named = sorted(guest for guest in group & rule.guests)
+        active = [guest for guest in named if snapshot.guests[guest].is_active]
+        if len(active) > rule.max_guests:
+            rules = _strict_rules_of(snapshot, group, Affinity)
+            names = format_list(active, separator=" and ")
+            detail = f"affinity of {names}, but {_demand_of(rule, len(active))}"
+            yield Contradiction((*rules, rule), group, detail)
 
 
 def _without_allowed_node(
@@ -115,10 +133,16 @@ def _without_enough_nodes(
         if not (isinstance(rule, AntiAffinity) and rule.strict):
             continue
         guests = existing_guests(rule.guests, snapshot)
+        if not rule.is_pairwise:  # stopped guests count in no domain
+            guests = frozenset(g for g in guests if snapshot.guests[g].is_active)
         allowed = {g: nodes.get(g, all_nodes) & all_nodes for g in sorted(guests)}
         if not all(allowed.values()):
             continue  # reported by _without_allowed_node
-        placed = maximum_matching(allowed)
+        placed = (
+            maximum_matching(allowed)
+            if rule.is_pairwise
+            else most_in_domains(rule, snapshot, allowed)
+        )
         if placed < len(guests):
             members = NO_GUESTS.union(
                 *(together.get(g, frozenset({g})) for g in guests)
@@ -126,9 +150,15 @@ def _without_enough_nodes(
             yield Contradiction(
                 (rule, *_strict_rules_of(snapshot, members, NodeAffinity)),
                 guests,
-                f"anti-affinity among {len(guests)} guests, but their allowed nodes "
-                f"suffice for {placed}",
+                f"{_demand_of(rule, len(guests))}, but their allowed nodes suffice "
+                f"for {placed}",
             )
+
+
+def _demand_of(rule: AntiAffinity, count: int) -> str:
+    if rule.is_pairwise:
+        return f"anti-affinity among {count} guests"
+    return f"at most {rule.max_guests} of {count} guests per {rule.domain or 'node'}"
 
 
 def _immovable_apart(

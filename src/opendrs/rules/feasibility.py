@@ -267,6 +267,11 @@ def _affinity_conflict(
         conflicting = guests_on(rules.apart.get(guest.id, NO_GUESTS), node)
         if conflicting:
             return f"anti-affinity of {guest.id} to {_format_guests(conflicting)}"
+    limits = {each for guest in group for each in rules.limits_of.get(guest.id, ())}
+    for index in sorted(limits):
+        detail = rules.domain_limits[index].conflict(group, node, present)
+        if detail is not None:
+            return detail
     members = {guest.id for guest in group}
     for guest in group:
         others = rules.soft_apart.get(guest.id, NO_GUESTS)

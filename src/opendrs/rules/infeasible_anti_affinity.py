@@ -1,12 +1,14 @@
-"""Anti-affinity among more guests than there are nodes for them."""
+"""Anti-affinity among more guests than there are nodes or domains for them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from opendrs.model import AntiAffinity, NodeId, Rule, Snapshot
+from opendrs.model import AntiAffinity, GuestId, NodeId, Rule, Snapshot
 from opendrs.rules.affinity_groups import NO_GUESTS, GuestSet, maximum_matching
 from opendrs.rules.compilation import CompiledRules
+from opendrs.rules.domain_limits import most_in_domains
 
 MAX_CANDIDATES = 100  # guests compared for each extension of the set
 
@@ -18,7 +20,8 @@ class InfeasibleAntiAffinity:
     Attributes:
         guests: The guests.
         nodes: Online nodes that rules allow for any of them.
-        max_separated: Number of guests that can be on different nodes.
+        max_separated: Number of guests that can be on different nodes, or within the
+            limit of each domain.
         rules: Anti-affinity rules among them, in order.
     """
 
@@ -45,6 +48,8 @@ def find_infeasible_anti_affinity(
     active = frozenset(g.id for g in snapshot.guests.values() if g.is_active)
     online = frozenset(node.id for node in snapshot.nodes.values() if node.online)
     members = sorted(rule.guests & active)
+    if not rule.is_pairwise:
+        return _too_few_domains(rule, members, online, snapshot, rules)
     apart = [rules.apart.get(guest, NO_GUESTS) for guest in members]
     others = active.intersection(*apart) if apart else NO_GUESTS
     while others and len(members) <= len(online):
@@ -66,6 +71,29 @@ def find_infeasible_anti_affinity(
             for rule in snapshot.rules
             if isinstance(rule, AntiAffinity)
             and rule.strict
+            and rule.is_pairwise
             and len(rule.guests & guests) > 1
         ),
     )
+
+
+def _too_few_domains(
+    rule: AntiAffinity,
+    members: Sequence[GuestId],
+    online: frozenset[NodeId],
+    snapshot: Snapshot,
+    rules: CompiledRules,
+) -> InfeasibleAntiAffinity | None:
+    """Return the guests of *rule* if its domains do not suffice for them, or None.
+
+    A guest may stay on its node, even if no guests can migrate there.
+    """
+    allowed = {}
+    for name in members:
+        reached = online.union(snapshot.guests[name].occupied_nodes)
+        allowed[name] = rules.nodes.get(name, reached) & reached
+    placed = most_in_domains(rule, snapshot, allowed)
+    if placed >= len(members):
+        return None
+    nodes = frozenset[NodeId]().union(*allowed.values())
+    return InfeasibleAntiAffinity(frozenset(members), nodes, placed, (rule,))

@@ -57,8 +57,9 @@ def violations(snapshot: Snapshot) -> tuple[Violation, ...]:
     """Return the violations, in the order of the rules.
 
     A migrating guest counts on both nodes, a stopped one on none. An anti-affinity rule
-    gives one violation per pair of guests, an affinity rule one for all of its guests,
-    a node affinity one per guest. Pins and tag exclusions concern migrations, not
+    gives one violation per pair of guests on one node; with a domain or more than one
+    guest, one per domain. An affinity rule gives one for all of its guests, a node
+    affinity one per guest. Pins and tag exclusions concern migrations, not
     placements, and are never violated. A guest on a node in maintenance violates the
     rule that drains it.
     """
@@ -68,7 +69,9 @@ def violations(snapshot: Snapshot) -> tuple[Violation, ...]:
 def _violations_of(rules: Iterable[Rule], snapshot: Snapshot) -> tuple[Violation, ...]:
     result: list[Violation] = []
     for rule in rules:
-        if isinstance(rule, AntiAffinity):
+        if isinstance(rule, AntiAffinity) and not rule.is_pairwise:
+            result += _domain_violations(rule, snapshot)
+        elif isinstance(rule, AntiAffinity):
             result += _anti_affinity_violations(rule, snapshot)
         elif isinstance(rule, Affinity):
             result += _affinity_violations(rule, snapshot)
@@ -141,10 +144,16 @@ class ViolationChange:
     def repaired(self) -> tuple[Violation, ...]:
         """Return the violations of strict rules that the plan removes."""
         remaining = {_signature(violation) for violation in self.strict_after}
+        shrunk = [each for each in self.strict_after if _may_shrink(each.rule)]
         return tuple(
             violation
             for violation in self.strict_before
             if _signature(violation) not in remaining
+            and not any(
+                _constraint(each.rule) == _constraint(violation.rule)
+                and each.guests < violation.guests
+                for each in shrunk
+            )
         )
 
 
@@ -157,15 +166,24 @@ def new_violations(before: Snapshot, after: Snapshot) -> tuple[Violation, ...]:
     """Return the strict violations of *after* that are not in *before*.
 
     Violations are compared by rule and guests. A guest that already violates a rule may
-    violate it on another node. Nodes in maintenance are those of *before*.
+    violate it on another node, and fewer guests may violate it than before. Nodes in
+    maintenance are those of *before*.
     """
     drained = drain_rules(before) or drain_rules(after)
     rules = (*_affected_rules(before, after), *drained)
     violated = [each for each in _violations_of(rules, after) if each.strict]
     if not violated:
         return ()
-    known = {_signature(each) for each in violations(before) if each.strict}
-    return tuple(each for each in violated if _signature(each) not in known)
+    known: defaultdict[object, set[frozenset[GuestId]]] = defaultdict(set)
+    for each in violations(before):
+        if each.strict:
+            known[_constraint(each.rule)].add(each.guests)
+    return tuple(
+        each
+        for each in violated
+        if each.guests not in (former := known[_constraint(each.rule)])
+        and not (_may_shrink(each.rule) and any(each.guests < one for one in former))
+    )
 
 
 def _affected_rules(before: Snapshot, after: Snapshot) -> Iterable[Rule]:
@@ -187,8 +205,21 @@ def _affected_rules(before: Snapshot, after: Snapshot) -> Iterable[Rule]:
 
 def _signature(violation: Violation) -> tuple[object, ...]:
     """Return the identity of a violation: equivalent rules have the same signature."""
-    nodes = violation.rule.nodes if isinstance(violation.rule, NodeAffinity) else ()
-    return type(violation.rule), frozenset(nodes), violation.guests
+    return _constraint(violation.rule), violation.guests
+
+
+def _constraint(rule: Rule) -> object:
+    """Return what *rule* demands of its guests."""
+    if isinstance(rule, NodeAffinity):
+        return NodeAffinity, frozenset(rule.nodes)
+    if isinstance(rule, AntiAffinity):
+        return AntiAffinity, rule.domain, rule.max_guests
+    return type(rule)
+
+
+def _may_shrink(rule: Rule) -> bool:
+    """Return whether a violation of *rule* is about any number of guests."""
+    return isinstance(rule, AntiAffinity) and not rule.is_pairwise
 
 
 def _active_guests(
@@ -213,6 +244,22 @@ def _anti_affinity_violations(
     return [
         Violation(rule, frozenset({guests[one].id, guests[other].id}), frozenset(nodes))
         for (one, other), nodes in sorted(shared.items(), key=itemgetter(0))
+    ]
+
+
+def _domain_violations(rule: AntiAffinity, snapshot: Snapshot) -> list[Violation]:
+    """Return one violation for each domain with more guests than the rule allows."""
+    present: defaultdict[str, dict[GuestId, set[NodeId]]] = defaultdict(dict)
+    for guest in _active_guests(rule, snapshot):
+        for name in guest.occupied_nodes:
+            domain: str = name
+            if rule.domain:
+                domain = snapshot.nodes[name].domain(rule.domain) or ""
+            present[domain].setdefault(guest.id, set()).add(name)
+    return [
+        Violation(rule, frozenset(there), frozenset[NodeId]().union(*there.values()))
+        for _, there in sorted(present.items())
+        if len(there) > rule.max_guests
     ]
 
 

@@ -74,10 +74,23 @@ def _set_cost(problem: Problem, assignment: Assignment) -> float:
     cost, most = 0.0, 0
     for k in range(len(problem.group_sets)):
         members = problem.group_sets.members[k].tolist()
-        shared = len(members) - len({assignment[group] for group in members})
+        shared = _above_limit(problem, assignment, k)
         cost += float(problem.group_sets.anti_affinity_weight[k]) * shared
         most = max(most, sum(assignment[g] != problem.origin[g] for g in members))
     return cost + problem.set_move_weight * most
+
+
+def _above_limit(problem: Problem, assignment: Assignment, group_set: int) -> int:
+    """Return how many members come after the limit of their domain is reached."""
+    sets = problem.group_sets
+    row = problem.domains[sets.partition[group_set]].tolist()
+    present = sets.fixed[group_set].tolist()
+    above = 0
+    for group in sets.members[group_set].tolist():
+        place = row[assignment[group]]
+        above += present.count(place) >= sets.most[group_set]
+        present.append(place)
+    return above
 
 
 def is_feasible(problem: Problem, assignment: Assignment) -> bool:

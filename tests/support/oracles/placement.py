@@ -33,23 +33,38 @@ def violated_rules(snapshot: Snapshot, placement: Placement) -> set[RuleViolatio
         (position, guests)
         for position, rule in enumerate(snapshot.rules)
         if getattr(rule, "strict", False)
-        for guests in _violations_of(rule, placement)
+        for guests in _violations_of(rule, placement, snapshot)
     }
 
 
-def _violations_of(rule: object, placement: Placement) -> Iterator[frozenset[GuestId]]:
+def _violations_of(
+    rule: object, placement: Placement, snapshot: Snapshot
+) -> Iterator[frozenset[GuestId]]:
     if isinstance(rule, NodeAffinity):
         for guest in rule.guests & set(placement):
             if not placement[guest] <= set(rule.nodes):
                 yield frozenset({guest})
     elif isinstance(rule, AntiAffinity):
-        for one, other in combinations(sorted(rule.guests & set(placement)), 2):
-            if placement[one] & placement[other]:
-                yield frozenset({one, other})
+        present = sorted(rule.guests & set(placement))
+        for several in combinations(present, rule.max_guests + 1):
+            racks = [
+                {_domain(snapshot, node, rule.domain) for node in placement[guest]}
+                for guest in several
+            ]
+            if set.intersection(*racks):
+                yield frozenset(several)
     elif isinstance(rule, Affinity):
         guests = rule.guests & set(placement)
         if guests and not frozenset.intersection(*(placement[g] for g in guests)):
             yield frozenset(guests)
+
+
+def _domain(snapshot: Snapshot, node: NodeId, key: str) -> str:
+    """Return the part after `KEY=` of a label of *node*; its name without a key."""
+    if not key:
+        return node
+    texts = sorted(snapshot.nodes[node].labels)
+    return next((text.removeprefix(f"{key}=") for text in texts if key in text), "")
 
 
 def is_satisfiable(snapshot: Snapshot) -> bool:

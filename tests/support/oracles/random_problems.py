@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from opendrs.optimizer import GroupSets, IndexLists, Indices, Problem, RatioTerm
@@ -64,4 +66,25 @@ def _random_sets(
         anti_affinity_weight=draw.integers(0, 3, count).astype(float),
         spread=np.array(spread) - draw.integers(0, 2, count),
         needs=IndexLists.of(needs),
+    )
+
+
+def with_limits(problem: Problem, seed: int) -> Problem:
+    """Return *problem* whose sets are not strict and have limits in three domains."""
+    draw = np.random.default_rng(seed)
+    sets = problem.group_sets
+    count = len(sets)
+    partition = draw.integers(0, 2, count)
+    fixed = [draw.integers(0, 3, 2).tolist() if each else [] for each in partition]
+    nodes = np.arange(problem.node_count)
+    return replace(
+        problem,
+        domains=np.array([nodes, nodes % 3]),
+        group_sets=replace(
+            sets,
+            strict=np.zeros(count, np.bool_),
+            partition=partition,
+            most=draw.integers(1, 4, count),
+            fixed=IndexLists.of(fixed),
+        ),
     )

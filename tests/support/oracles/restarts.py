@@ -128,6 +128,13 @@ def _keeps_rules(
         if isinstance(rule, NodeAffinity) and node.id not in rule.nodes:
             return False
         others = [running.get(name) for name in rule.guests - {guest.id}]
-        if isinstance(rule, AntiAffinity) and node.id in others:
-            return False
+        if isinstance(rule, AntiAffinity):
+            racks = [
+                place if not rule.domain else snapshot.nodes[place].labels
+                for place in others
+                if place is not None
+            ]
+            here = node.labels if rule.domain else node.id
+            if racks.count(here) >= rule.max_guests:
+                return False
     return True

@@ -33,6 +33,7 @@ def unsafe_steps(snapshot: Snapshot, plan: Plan, limits: Limits) -> list[str]:
         for step in plan.steps
         if _may_overfill(snapshot, plan, step, ancestors_of, limits)
         or _may_violate_anti_affinity(snapshot, plan, step, ancestors_of)
+        or _may_exceed_a_domain(snapshot, plan, step, ancestors_of)
         or _may_be_elsewhere(snapshot, plan, step, ancestors_of)
     ]
 
@@ -87,6 +88,32 @@ def _may_violate_anti_affinity(
     )
 
 
+def _may_exceed_a_domain(
+    snapshot: Snapshot, plan: Plan, step: Step, sure: dict[str, set[str]]
+) -> bool:
+    """Return True if a limited rule may have too many guests in a domain."""
+    guest, target = migration_of(step).guest, migration_of(step).target
+    for rule in snapshot.rules:
+        if not (isinstance(rule, AntiAffinity) and guest in rule.guests):
+            continue
+        if rule.is_pairwise or not rule.strict:
+            continue
+        labels = snapshot.nodes[target].labels  # all of them name racks
+        rack = {
+            name
+            for name, node in snapshot.nodes.items()
+            if (node.labels == labels if rule.domain else name == target)
+        }
+        inside = sum(
+            not rack.isdisjoint(_possible_nodes(snapshot, plan, other, step, sure))
+            for other in rule.guests - {guest}
+        )
+        was_inside = snapshot.guests[guest].node in rack
+        if not was_inside and inside >= rule.max_guests:
+            return True
+    return False
+
+
 def _may_be_elsewhere(
     snapshot: Snapshot, plan: Plan, step: Step, sure: dict[str, set[str]]
 ) -> bool:
@@ -102,7 +129,9 @@ def _may_be_elsewhere(
 
 def _anti_affine(snapshot: Snapshot, guest: GuestId) -> Iterable[GuestId]:
     for rule in snapshot.rules:
-        if isinstance(rule, AntiAffinity) and rule.strict and guest in rule.guests:
+        if not (isinstance(rule, AntiAffinity) and rule.is_pairwise):
+            continue
+        if rule.strict and guest in rule.guests:
             yield from sorted(rule.guests - {guest})
 
 

@@ -35,6 +35,7 @@ def plan_of(snapshot: Snapshot, *moves: str) -> Plan:
     return add_dependencies(
         [PendingMove(group_move(snapshot, move), here) for move in moves],
         FreeMemory(here),
+        here.free_places,
     )
 
 
@@ -130,6 +131,7 @@ def test_a_guest_that_only_waited_somewhere_frees_what_it_took() -> None:
             PendingMove(group_move(snapshot, "z c"), here),
         ],
         FreeMemory(here),
+        here.free_places,
     )
 
     assert dependencies(plan) == {"1": (), "2": ("1",), "3": ("2",), "4": ("3",)}
@@ -163,6 +165,7 @@ def test_staged_guest_frees_exactly_what_it_reserved() -> None:
             PendingMove(group_move(snapshot, "x b"), here),
         ],
         FreeMemory(here),
+        here.free_places,
     )
 
     # b uses less than y: y frees 0.2, too little for x; z frees the 0.4 it took.

@@ -15,7 +15,12 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
 from opendrs.optimizer.compiled.compiler import compiled, compiled_inner
-from opendrs.optimizer.compiled.costs import group_cost, node_cost_after
+from opendrs.optimizer.compiled.costs import (
+    group_cost,
+    node_cost_after,
+    places_left,
+    shares,
+)
 from opendrs.optimizer.compiled.moves import (
     add_to_node,
     apply_move,
@@ -92,13 +97,16 @@ def add_group(arrays: ProblemArrays, state: SolutionState, group: int) -> None:
         group_set = arrays.sets_of_group[i]
         state.moved_count[group_set] += away
         if arrays.anti_affinity_weight[group_set] != 0.0:
+            left = places_left(arrays, group_set, node)
+            at = arrays.partition[group_set]
             for j in range(
                 arrays.member_start[group_set], arrays.member_start[group_set + 1]
             ):
                 other = arrays.members[j]
-                if other < group and state.node_of[other] == node:
-                    state.totals[COST] += arrays.anti_affinity_weight[group_set]
-                    break
+                if other < group:
+                    left -= shares(arrays, at, state.node_of[other], node)
+            if left <= 0:
+                state.totals[COST] += arrays.anti_affinity_weight[group_set]
         row = arrays.count_row[group_set]
         if row != NONE:
             place, near = arrays.location[node], arrays.neighborhood[node]

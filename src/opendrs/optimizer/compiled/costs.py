@@ -94,21 +94,47 @@ def group_cost(arrays: ProblemArrays, group: int, node: int) -> float:
 
 
 @compiled_inner
+def shares(arrays: ProblemArrays, row: int, one: int, other: int) -> bool:
+    """Return True if two nodes are in one domain of the partition *row*."""
+    if row == 0:
+        return one == other
+    return bool(arrays.domain[row, one] == arrays.domain[row, other])
+
+
+@compiled_inner
+def places_left(arrays: ProblemArrays, group_set: int, node: int) -> int:
+    """Return how many moving members may share the domain of *node* without a cost."""
+    left = arrays.most[group_set]
+    place = arrays.domain[arrays.partition[group_set], node]
+    for j in range(arrays.fixed_start[group_set], arrays.fixed_start[group_set + 1]):
+        left -= arrays.fixed[j] == place
+    return int(left)
+
+
+@compiled_inner
 def sharing_cost(
     arrays: ProblemArrays, state: SolutionState, group: int, node: int, departing: int
 ) -> float:
-    """Return the cost of *group* for sharing *node* with members of its sets."""
+    """Return the cost of *group* for sharing *node* with members of its sets.
+
+    Of a set with a limit, a *departing* member counts as if it left the domain.
+    """
     cost = 0.0
     for i in range(arrays.group_set_start[group], arrays.group_set_start[group + 1]):
         group_set = arrays.sets_of_group[i]
         if arrays.anti_affinity_weight[group_set] != 0.0:
+            left = places_left(arrays, group_set, node)
+            row = arrays.partition[group_set]
             for j in range(
                 arrays.member_start[group_set], arrays.member_start[group_set + 1]
             ):
-                other = arrays.members[j]
-                if state.node_of[other] == node and other not in (group, departing):
-                    cost += arrays.anti_affinity_weight[group_set]
+                if left <= 0:
                     break
+                other = arrays.members[j]
+                if other not in (group, departing):
+                    left -= shares(arrays, row, state.node_of[other], node)
+            if left <= 0:
+                cost += arrays.anti_affinity_weight[group_set]
     return cost
 
 

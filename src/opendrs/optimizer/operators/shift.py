@@ -11,6 +11,7 @@ import numpy as np
 
 from opendrs.optimizer.feasibility import loads
 from opendrs.optimizer.node_cost import NodeCostTable
+from opendrs.optimizer.operators.domain_costs import DomainCosts
 from opendrs.optimizer.problem import Floats, Indices, Mask, Problem
 from opendrs.optimizer.problem_arrays import CAPACITY_SLACK
 
@@ -42,6 +43,7 @@ class ShiftTable:
         strict: Membership in strict sets; shape (G, K).
         weighted: Membership times the cost of sharing a node; shape (G, K).
         set_count: Members of each set on each node; shape (K, N).
+        limits: Costs of the sets with limits, which are none of these; None without.
     """
 
     def __init__(self, problem: Problem, node_of: Indices) -> None:
@@ -58,9 +60,12 @@ class ShiftTable:
             self.placement_cost += problem.placement_cost.T[:, problem.class_of]
         self.is_allowed: Mask = problem.allowed.T[:, problem.class_of] | self._is_home
         group_sets = problem.group_sets
+        is_limited = group_sets.is_limited
+        self.limits = DomainCosts(problem, node_of) if is_limited.any() else None
+        plain = ~is_limited[group_sets.members.owners]
+        owner, items = group_sets.members.owners[plain], group_sets.members.items[plain]
         self.member = np.zeros((problem.group_count, len(group_sets)))
-        owner = np.repeat(np.arange(len(group_sets)), np.diff(group_sets.members.start))
-        self.member[group_sets.members.items, owner] = 1.0
+        self.member[items, owner] = 1.0
         self.strict = self.member * group_sets.strict
         self.weighted = self.member * group_sets.anti_affinity_weight
         self._demand = np.ascontiguousarray(problem.demand.T)[:, None]
@@ -69,7 +74,6 @@ class ShiftTable:
         self.load = loads(problem, node_of)
         self.node_cost = np.zeros(problem.node_count)
         self.sharing_cost = np.zeros(problem.node_count)
-        items = group_sets.members.items
         self.set_count = np.zeros((len(group_sets), problem.node_count))
         np.add.at(self.set_count, (owner, node_of[items]), 1.0)
         self._arrived_set_count = np.zeros_like(self.set_count)
@@ -88,13 +92,16 @@ class ShiftTable:
         duplicate = copy(self)
         for name in COPIED_ARRAYS:
             setattr(duplicate, name, getattr(self, name).copy())
+        if self.limits is not None:
+            duplicate.limits = self.limits.copy()
         return duplicate
 
     @property
     def total_cost(self) -> float:
         """Total cost of the assignment."""
         placement = self.placement_cost[self.node_of, self._group_indices].sum()
-        return float(self.node_cost.sum() + self.sharing_cost.sum() + placement)
+        above = 0.0 if self.limits is None else self.limits.cost
+        return float(self.node_cost.sum() + self.sharing_cost.sum() + placement + above)
 
     def move(self, *moves: tuple[int, int]) -> None:
         """Move groups to nodes; each argument is a group and its target."""
@@ -123,13 +130,15 @@ class ShiftTable:
             self.spent = self.spent + sign * self.problem.budget_weights[:, group]
         self.is_displaced[group] = now
         self.node_of[group] = target
+        if self.limits is not None:
+            self.limits.move(group, target)
 
     def shift_deltas(self) -> Floats:
         """Return the cost change of each shift, feasible or not; shape (N, G)."""
         groups, here = self._group_indices, self.node_of
         own = self._departure_delta[here, groups] - self.placement_cost[here, groups]
         delta: Floats = self._arrival_delta + own
-        return delta
+        return delta if self.limits is None else delta + self.limits.delta
 
     def within_budgets(self) -> Mask:
         """Return the groups that the budgets allow to leave; shape (G,)."""

@@ -111,6 +111,8 @@ def _needs_exact_delta(table: ShiftTable) -> Mask:
         _sharing_cost(table, np.arange(len(table.is_displaced))) > 0
     )
     needs_exact |= table.weighted.min(axis=1, initial=0.0) < 0
+    if table.limits is not None:
+        needs_exact |= table.limits.delta.min(axis=0, initial=0.0) < 0
     return needs_exact
 
 
@@ -152,6 +154,9 @@ def swap_deltas(table: ShiftTable, groups: Indices, others: Indices) -> Floats:
         delta -= _sharing_cost(table, others)
         allowed &= (table.strict[groups] * meets_there).sum(axis=1) == 0
         allowed &= (table.strict[others] * meets_here).sum(axis=1) == 0
+    if table.limits is not None:
+        # Inexact for two groups of one set; the caller compares the total cost.
+        delta += table.limits.delta[there, groups] + table.limits.delta[here, others]
     allowed &= swaps_within_budgets(table, groups, others)
     delta[~allowed] = np.inf
     return delta

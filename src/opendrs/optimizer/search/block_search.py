@@ -62,6 +62,7 @@ class BlockSearch:
         self._round = 0
         self._problem = _without_unused_nodes(problem, start)
         whole = not needs_blocks(problem)
+        self._is_limited = _limited_groups(problem)
         self._local_search = LocalSearch(self._problem, start, seed) if whole else None
 
     @property
@@ -172,6 +173,8 @@ class BlockSearch:
         """
         problem = self._problem
         away = node_of != problem.origin
+        if len(nodes) < problem.node_count:  # domains are larger than a block
+            movable = movable[~self._is_limited[movable]]
         spent: Floats = problem.budget_weights[:, away].sum(axis=1)
         left = np.maximum(0.0, problem.budgets - spent) * share
         stays = ~np.isin(groups, movable) | away[groups]
@@ -206,9 +209,30 @@ def _misplaced(problem: Problem, node_of: Indices) -> Mask:
     group_sets = problem.group_sets
     for group_set in np.flatnonzero(group_sets.anti_affinity_weight > 0).tolist():
         members = group_sets.members[group_set]
+        if group_sets.is_limited[group_set]:
+            misplaced[members[_is_above_limit(problem, group_set, node_of)]] = True
+            continue
         _, first = np.unique(node_of[members], return_index=True)
         misplaced[np.delete(members, first)] = True
     return misplaced
+
+
+def _limited_groups(problem: Problem) -> Mask:
+    """Return the groups of sets with limits; shape (G,)."""
+    members = problem.group_sets.members
+    found: Mask = np.zeros(problem.group_count, np.bool_)
+    found[members.items[problem.group_sets.is_limited[members.owners]]] = True
+    return found
+
+
+def _is_above_limit(problem: Problem, group_set: int, node_of: Indices) -> Mask:
+    """Return the members of a set in domains with more members than its limit."""
+    sets = problem.group_sets
+    domains = problem.domains[sets.partition[group_set]]
+    where = domains[node_of[sets.members[group_set]]]
+    count = np.bincount(np.concatenate((where, sets.fixed[group_set])))
+    above: Mask = (count > sets.most[group_set])[where]
+    return above
 
 
 def _subproblem(
@@ -232,7 +256,8 @@ def _subproblem(
         class_of=problem.class_of[groups],
         allowed=problem.allowed[:, nodes],
         base_load=base[nodes],
-        group_sets=_subproblem_sets(problem, groups),
+        group_sets=_subproblem_sets(problem, groups, place),
+        domains=np.vstack((np.arange(len(nodes)), problem.domains[1:, nodes])),
         overload_weight=problem.overload_weight,
         safety_capacity=problem.safety_capacity[nodes],
         excess_weight=problem.excess_weight[nodes],
@@ -248,15 +273,21 @@ def _subproblem(
     )
 
 
-def _subproblem_sets(problem: Problem, groups: Indices) -> GroupSets:
-    """Return the sets with at least two members among *groups*."""
+def _subproblem_sets(problem: Problem, groups: Indices, node: Indices) -> GroupSets:
+    """Return the sets that matter for *groups*: with two of them, or a limit.
+
+    Args:
+        problem: The whole problem.
+        groups: Groups of the subproblem.
+        node: Index of each node in the subproblem; -1 for others.
+    """
     group_sets = problem.group_sets
     place = np.full(problem.group_count, -1)
     place[groups] = np.arange(len(groups))
     owner = np.repeat(np.arange(len(group_sets)), np.diff(group_sets.members.start))
     inside = place[group_sets.members.items] >= 0
     size = np.bincount(owner[inside], minlength=len(group_sets))
-    kept = np.flatnonzero(size > 1)
+    kept = np.flatnonzero((size > 1) | (group_sets.is_limited & (size > 0)))
     rows = [place[group_sets.members[each]] for each in kept.tolist()]
     count = len(kept)
     return GroupSets(
@@ -265,4 +296,15 @@ def _subproblem_sets(problem: Problem, groups: Indices) -> GroupSets:
         anti_affinity_weight=group_sets.anti_affinity_weight[kept],
         spread=np.zeros(count, np.int64),
         needs=IndexLists.of([[]] * count),
+        partition=group_sets.partition[kept],
+        most=group_sets.most[kept],
+        fixed=IndexLists.of([_fixed(group_sets, each, node) for each in kept.tolist()]),
     )
+
+
+def _fixed(group_sets: GroupSets, group_set: int, node: Indices) -> list[int]:
+    """Return the domains of the fixed members of a set in a subproblem."""
+    domains = group_sets.fixed[group_set]
+    if group_sets.partition[group_set] > 0:
+        return [int(each) for each in domains]
+    return [int(node[each]) for each in domains if node[each] >= 0]

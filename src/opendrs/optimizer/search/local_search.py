@@ -173,7 +173,11 @@ class LocalSearch:
         if swap.group < 0:
             return False
         here, there = table.node_of[[swap.group, swap.other]].tolist()
+        before = table.total_cost
         table.move((swap.group, there), (swap.other, here))
+        if table.limits is not None and before - table.total_cost <= self._min_gain:
+            table.move((swap.group, here), (swap.other, there))
+            return False
         return True
 
     def _count_evaluations(self, moves: int) -> None:

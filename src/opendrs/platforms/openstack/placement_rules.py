@@ -13,7 +13,7 @@ spec `opendrs:priority`: low, normal, high or a number.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from opendrs.model import (
     Affinity,
@@ -86,40 +86,13 @@ def _group_rules(group: ServerGroup, guests: Mapping[str, Guest]) -> Iterator[Ru
         case "affinity":
             yield Affinity(guests=ids, strict=strict, name=group.name, origin=origin)
         case "anti-affinity":
-            most = group.rules.max_server_per_host or 1
-            for part in spread_parts(members, most):
-                yield AntiAffinity(
-                    guests=part, strict=strict, name=group.name, origin=origin
-                )
-
-
-def spread_parts(
-    members: Collection[Guest], most: int
-) -> tuple[frozenset[GuestId], ...]:
-    """Return *most* parts of a group so that each node has one guest of a part.
-
-    Then no node has more than *most* of the group. Guests that share a node are in
-    different parts where possible; otherwise a guest keeps its part from one
-    observation to the next.
-
-    Args:
-        members: The guests of the group.
-        most: Most guests of the group on one node.
-
-    Returns:
-        The parts with at least two guests.
-    """
-    parts: list[set[GuestId]] = [set() for _ in range(most)]
-    nodes: list[set[NodeId]] = [set() for _ in range(most)]
-    ordered = sorted(members, key=lambda guest: guest.id)
-    for index, guest in enumerate(ordered):
-        choices = [(index + offset) % most for offset in range(most)]
-        occupied = {guest.node, guest.migrating_to} - {None}
-        free = [each for each in choices if not occupied & nodes[each]]
-        chosen = (free or choices)[0]
-        parts[chosen].add(guest.id)
-        nodes[chosen] |= {each for each in occupied if each is not None}
-    return tuple(frozenset(part) for part in parts if len(part) > 1)
+            yield AntiAffinity(
+                guests=ids,
+                strict=strict,
+                name=group.name,
+                origin=origin,
+                max_guests=group.rules.max_server_per_host or 1,
+            )
 
 
 def _zone_rules(

@@ -38,6 +38,7 @@ from opendrs.policies.optimize.context import OptimizeContext
 from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.explanations import MoveExplanations
 from opendrs.policies.optimize.movable_groups import MovableGroups
+from opendrs.policies.optimize.neighbor_sets import soft_set_weights
 from opendrs.policies.optimize.objective import GIB_ROW, KNEE_GAIN, Goal
 from opendrs.policies.optimize.placement_costs import PlacementCosts
 from opendrs.policies.optimize.small_cluster import SmallCluster
@@ -110,7 +111,7 @@ class _ExhaustiveSearch:
             if away is not None:
                 cost[index] += weight("soft_rule") * away
         sets = problem.group_sets
-        soft = np.where(sets.strict, 0.0, sets.anti_affinity_weight)
+        soft = soft_set_weights(cluster, context.objective)
         return replace(
             problem,
             class_of=np.arange(len(rows)),

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
 import numpy as np
 
-from opendrs.model import Affinity, AntiAffinity, GuestId
 from opendrs.optimizer import (
     Floats,
-    GroupSets,
-    IndexLists,
     Indices,
     Objective,
     Problem,
@@ -29,6 +26,7 @@ from opendrs.policies.optimize.encoding import (
     EncodedCluster,
     safe_divide,
 )
+from opendrs.policies.optimize.neighbor_sets import group_sets, node_domains
 from opendrs.policies.optimize.placement_costs import NO_TARGETS, PlacementCosts
 
 GIB_ROW, MIGRATIONS_ROW = range(2)  # budgets of the problem
@@ -217,7 +215,8 @@ def encode_problem(
         class_of=_class_of(cluster, classes),
         allowed=classes.allowed,
         base_load=cluster.base_load,
-        group_sets=_group_sets(cluster, objective),
+        group_sets=group_sets(cluster, objective),
+        domains=node_domains(cluster),
         overload_weight=overfull * per_balanced_load,
         safety_capacity=safety,
         excess_weight=excess,
@@ -300,37 +299,3 @@ def _budgets(cluster: EncodedCluster, budget: Budget) -> Floats:
         budget.migrations - cluster.movable.displaced_count,
     )
     return np.array([max(0.0, each) for each in left])
-
-
-def _group_sets(cluster: EncodedCluster, objective: Objective) -> GroupSets:
-    rows = [row for row in _set_rows(cluster, objective) if len(row[0]) > 1]
-    count = len(rows)
-    return GroupSets(
-        members=IndexLists.of([row for row, _, _ in rows]),
-        strict=np.array([strict for _, strict, _ in rows], np.bool_),
-        anti_affinity_weight=np.array([weight for _, _, weight in rows], float),
-        spread=np.zeros(count, np.int64),
-        needs=IndexLists.of([[]] * count),
-    )
-
-
-def _set_rows(
-    cluster: EncodedCluster, objective: Objective
-) -> Iterator[tuple[list[int], bool, float]]:
-    """Yield the groups of each rule about neighbors, if it is strict, and its weight.
-
-    Guests with a soft affinity have a negative cost of sharing a node.
-    """
-    strict, soft = objective.weight("violation"), objective.weight("soft_rule")
-    for rule in cluster.snapshot.rules:
-        if isinstance(rule, AntiAffinity):
-            row = _groups_of(cluster, rule.guests)
-            yield row, rule.strict, strict if rule.strict else soft
-        elif isinstance(rule, Affinity) and not rule.strict:
-            yield _groups_of(cluster, rule.guests), False, -soft
-
-
-def _groups_of(cluster: EncodedCluster, guests: frozenset[GuestId]) -> list[int]:
-    return sorted(
-        {cluster.group_of[name] for name in guests if name in cluster.group_of}
-    )

@@ -39,6 +39,7 @@ from opendrs.rules import (
     InfeasibleAntiAffinity,
     Violation,
     compile_rules,
+    domains,
     find_infeasible_anti_affinity,
     required_memory,
     usable_memory,
@@ -193,7 +194,11 @@ class _RepairFeasibility:
     def _can_leave(self, name: GuestId, rule: Rule) -> bool:
         unit = self._unit_of[name]
         nodes = rule.nodes if isinstance(rule, NodeAffinity) else self._snapshot.nodes
-        others = (node for node in nodes if node in self._snapshot.nodes)
+        others = [node for node in nodes if node in self._snapshot.nodes]
+        if isinstance(rule, AntiAffinity):
+            domain_of = domains(self._snapshot, rule.domain)
+            home = domain_of[unit[0].node]
+            others = [node for node in others if domain_of[node] != home]
         return any(
             self._can_gather(unit, node) for node in others if node != unit[0].node
         )
@@ -208,17 +213,29 @@ class _RepairFeasibility:
             if isinstance(rule, NodeAffinity) and guest.id in rule.guests:
                 if guest.node in rule.nodes and node not in rule.nodes:
                     return False
-            elif isinstance(rule, AntiAffinity) and guest.id in rule.guests:
-                others = (self._snapshot.guests.get(each) for each in rule.guests)
-                if any(
-                    other is not None
-                    and other.id != guest.id
-                    and other.id in self._fixed
-                    and node in other.occupied_nodes
-                    for other in others
-                ):
-                    return False
+            elif (
+                isinstance(rule, AntiAffinity)
+                and guest.id in rule.guests
+                and not self._has_place(rule, guest, node)
+            ):
+                return False
         return True
+
+    def _has_place(self, rule: AntiAffinity, guest: Guest, node: NodeId) -> bool:
+        """Return True if the guests that stay leave *guest* a place on *node*."""
+        domain_of = domains(self._snapshot, rule.domain)
+        domain = domain_of[node]
+        if rule.domain and domain_of[guest.node] == domain:
+            return True
+        others = (self._snapshot.guests.get(each) for each in rule.guests)
+        staying = sum(
+            other is not None
+            and other.id != guest.id
+            and other.id in self._fixed
+            and domain in {domain_of[each] for each in other.occupied_nodes}
+            for other in others
+        )
+        return staying < rule.max_guests
 
     @cached_property
     def _vacated(self) -> dict[NodeId, AvailableMemory]:
@@ -358,8 +375,12 @@ def group_of(
 def _infeasible_text(infeasible: InfeasibleAntiAffinity) -> str:
     rules = format_list([f'"{rule}"' for rule in infeasible.rules])
     nodes = format_list(sorted(infeasible.nodes)) or "none"
+    rule = infeasible.rules[0]
+    where = "on different nodes"
+    if isinstance(rule, AntiAffinity) and not rule.is_pairwise:
+        where = f"with at most {rule.max_guests} per {rule.domain or 'node'}"
     return (
-        f"{rules}: {format_list(sorted(infeasible.guests))} must run on different "
-        f"nodes, and the nodes allowed for them ({nodes}) suffice for "
+        f"{rules}: {format_list(sorted(infeasible.guests))} must run {where}, and the "
+        f"nodes allowed for them ({nodes}) suffice for "
         f"{infeasible.max_separated} of {len(infeasible.guests)}"
     )

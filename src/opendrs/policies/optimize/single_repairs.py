@@ -24,7 +24,7 @@ from opendrs.policies.optimize.movable_groups import (
     MovableGroups,
     movable_units,
 )
-from opendrs.rules import drain_rules, violations
+from opendrs.rules import domains, drain_rules, excess, violations
 
 StrictRule = Affinity | AntiAffinity | NodeAffinity
 
@@ -87,12 +87,18 @@ class _RuleState:
         rule: The rule.
         nodes: Node of each of its active guests; a migrating one is on two.
         moves: Sources and targets of those of its guests that have moved.
+        domain_of: Domain of each node, if the rule is about domains.
     """
 
     def __init__(
-        self, rule: StrictRule, nodes: list[NodeId], moves: set[tuple[NodeId, NodeId]]
+        self,
+        rule: StrictRule,
+        nodes: list[NodeId],
+        moves: set[tuple[NodeId, NodeId]],
+        domain_of: Mapping[NodeId, str],
     ) -> None:
         self._rule = rule
+        self._domain_of = domain_of
         self._counts = Counter(nodes)
         self._moves = moves
 
@@ -109,6 +115,8 @@ class _RuleState:
         others = +(self._counts - Counter({source: count}))
         if isinstance(self._rule, NodeAffinity):
             self._add_node_affinity(self._rule, count, source, effects, index)
+        elif isinstance(self._rule, AntiAffinity) and not self._rule.is_pairwise:
+            self._add_limit(self._rule, count, source, effects, index)
         elif isinstance(self._rule, AntiAffinity):
             effects.is_safe[_indices(others, index)] = False
             if others[source]:
@@ -118,6 +126,27 @@ class _RuleState:
                 )
         else:
             self._add_affinity(others, source, effects, index)
+
+    def _add_limit(
+        self,
+        rule: AntiAffinity,
+        count: int,
+        source: NodeId,
+        effects: _Effects,
+        index: Mapping[NodeId, int],
+    ) -> None:
+        present: Counter[str] = Counter()
+        for node, guests in self._counts.items():
+            present[self._domain_of[node]] += guests
+        home, most = self._domain_of[source], rule.max_guests
+        leaves = np.array([self._domain_of[node] != home for node in index])
+        there = np.array([present[self._domain_of[node]] for node in index])
+        effects.is_safe &= ~leaves | (there + count <= most)
+        above = excess(present[home], most)
+        repaired = above - excess(present[home] - count, most)
+        if repaired:
+            total = sum(excess(each, most) for each in present.values())
+            effects.repair(repaired, leaves, all_=total == repaired)
 
     def _add_affinity(
         self,
@@ -208,7 +237,10 @@ class SingleRepairs:
             active = [guest for guest in guests if guest.is_active]
             nodes = [node for guest in active for node in guest.occupied_nodes]
             moves = {moved[name] for name in rule.guests if name in moved}
-            state = _RuleState(rule, nodes, moves)
+            domain_of: Mapping[NodeId, str] = {}
+            if isinstance(rule, AntiAffinity) and not rule.is_pairwise:
+                domain_of = domains(snapshot, rule.domain)
+            state = _RuleState(rule, nodes, moves, domain_of)
             for unit, count in counts.items():
                 found[unit].append((state, count))
         return found

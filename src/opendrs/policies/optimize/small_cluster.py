@@ -17,6 +17,7 @@ from opendrs.arrays import MoveGroup
 from opendrs.model import (
     Affinity,
     AntiAffinity,
+    Guest,
     GuestId,
     Mobility,
     NodeAffinity,
@@ -30,6 +31,7 @@ from opendrs.optimizer import (
     Mask,
     PlacementGraph,
     ReachablePlacements,
+    UnitLimit,
 )
 from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.movable_groups import (
@@ -37,7 +39,7 @@ from opendrs.policies.optimize.movable_groups import (
     MovableGroups,
     movable_units,
 )
-from opendrs.rules import Violation, drain_rules
+from opendrs.rules import Violation, domains, drain_rules
 
 StrictRule = Affinity | AntiAffinity | NodeAffinity
 MAX_PLACEMENTS = 60_000  # some tenths of a second
@@ -67,10 +69,12 @@ class _RuleMembers:
     Attributes:
         units: Units that contain a member, one entry for each member.
         fixed: Nodes of the members that do not move; -1 for nodes without metrics.
+        fixed_guests: These members.
     """
 
     units: tuple[int, ...]
     fixed: tuple[int, ...]
+    fixed_guests: tuple[Guest, ...]
 
     @property
     def can_share_node(self) -> bool:
@@ -177,13 +181,18 @@ class SmallCluster:
             avoided=self._avoided(),
             apart=tuple(sorted(self._pairs_apart())),
             together=tuple(self._joinable()),
+            limits=tuple(
+                self._limit(rule, self._members(rule.guests))
+                for rule in self._rules
+                if isinstance(rule, AntiAffinity) and not rule.is_pairwise
+            ),
             transfer=cluster.movable.transfer,
             migrations=cluster.movable.guest_count.astype(np.int64),
             returns=np.array(live, np.bool_),
         )
 
     def _members(self, guests: Iterable[GuestId]) -> _RuleMembers:
-        units, fixed = [], []
+        units, fixed, fixed_guests = [], [], []
         for name in sorted(guests):
             guest = self.cluster.snapshot.guests.get(name)
             if name in self._unit_of:
@@ -191,13 +200,14 @@ class SmallCluster:
             elif guest is not None and guest.is_active:
                 index = self.cluster.arrays.index
                 fixed += [index.get(node, -1) for node in guest.occupied_nodes]
-        return _RuleMembers(tuple(units), tuple(fixed))
+                fixed_guests.append(guest)
+        return _RuleMembers(tuple(units), tuple(fixed), tuple(fixed_guests))
 
     def _avoided(self) -> Mask:
         """Return the nodes of fixed guests with anti-affinity to each unit; (U, N)."""
         avoided = np.zeros((len(self.units), len(self.cluster.node_ids)), np.bool_)
         for rule in self._rules:
-            if isinstance(rule, AntiAffinity):
+            if isinstance(rule, AntiAffinity) and rule.is_pairwise:
                 members = self._members(rule.guests)
                 for unit in members.units:
                     avoided[unit, [node for node in members.fixed if node >= 0]] = True
@@ -206,7 +216,7 @@ class SmallCluster:
     def _pairs_apart(self) -> set[tuple[int, int]]:
         pairs = set()
         for rule in self._rules:
-            if isinstance(rule, AntiAffinity):
+            if isinstance(rule, AntiAffinity) and rule.is_pairwise:
                 units = sorted(set(self._members(rule.guests).units))
                 pairs |= set(combinations(units, 2))
         return pairs
@@ -240,7 +250,25 @@ class SmallCluster:
             return self._misplaced(rule, members)
         if isinstance(rule, Affinity):
             return (~self._are_together(members)).astype(np.float64)
+        if not rule.is_pairwise:
+            return self._limit(rule, members).above(self.graph.assignments)
         return self._sharing(members)
+
+    def _limit(self, rule: AntiAffinity, members: _RuleMembers) -> UnitLimit:
+        """Return the limit of *rule* with the nodes and units of *members*."""
+        snapshot, nodes = self.cluster.snapshot, self.cluster.node_ids
+        domain_of = domains(snapshot, rule.domain)
+        number = {
+            name: place for place, name in enumerate(sorted({*domain_of.values()}))
+        }
+        row = np.array([number[domain_of[name]] for name in nodes], np.int64)
+        size = np.bincount(np.array(members.units, np.int64), minlength=len(self.units))
+        fixed = [
+            number[domain]
+            for guest in members.fixed_guests
+            for domain in {domain_of[node] for node in guest.occupied_nodes}
+        ]
+        return UnitLimit(size, row, rule.max_guests, tuple(fixed))
 
     def _misplaced(self, rule: NodeAffinity, members: _RuleMembers) -> Floats:
         """Return how many of *members* are not on the nodes of *rule*; shape (S,)."""

@@ -83,11 +83,19 @@ def _translate(rule: Rule, names: PveNames) -> PveRule | str:
         lowest = min(0, *rule.nodes.values())
         nodes = {names.nodes[node]: p - lowest for node, p in rule.nodes.items()}
         return NodeAffinityRule(resources=services, nodes=nodes, strict=rule.strict)
-    if not rule.strict:
-        return "the HA manager of Proxmox VE supports only strict rules between guests"
+    if reason := _unsupported(rule):
+        return f"the HA manager of Proxmox VE {reason}"
     if len(services) < 2:
         return "fewer than two of its guests are HA-managed"
     return ResourceAffinityRule(resources=services, affinity=_pve_affinity(rule))
+
+
+def _unsupported(rule: Affinity | AntiAffinity) -> str | None:
+    if not rule.strict:
+        return "supports only strict rules between guests"
+    if isinstance(rule, AntiAffinity) and not rule.is_pairwise:
+        return "has no limits of guests per node or domain"
+    return None
 
 
 def _pve_affinity(rule: Affinity | AntiAffinity) -> PveAffinity:

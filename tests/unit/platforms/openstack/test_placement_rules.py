@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -10,16 +9,13 @@ import pytest
 from opendrs.model import (
     Affinity,
     AntiAffinity,
-    Guest,
     GuestId,
-    GuestKind,
     GuestPriority,
     NodeAffinity,
-    NodeId,
     Pin,
     Rule,
 )
-from opendrs.platforms.openstack.placement_rules import platform_rules, spread_parts
+from opendrs.platforms.openstack.placement_rules import platform_rules
 from opendrs.platforms.openstack.reading import (
     CloudState,
     guest_ids,
@@ -78,42 +74,14 @@ def test_group_with_one_server_or_unknown_policy_is_no_rule(policy: str) -> None
     assert rules(state) == ()
 
 
-def placed(**nodes: str) -> list[Guest]:
-    return [
-        Guest(id=GuestId(name), node=NodeId(node), kind=GuestKind.VM)
-        for name, node in nodes.items()
-    ]
-
-
-@pytest.mark.parametrize("most", [1, 2, 3])
-def test_spread_parts_hold_where_the_maximum_holds(most: int) -> None:
-    guests = placed(a="h1", b="h1", c="h1", d="h2", e="h2", f="h3")
-    per_node = Counter(guest.node for guest in guests)
-    node_of = {guest.id: guest.node for guest in guests}
-
-    parts = spread_parts(guests, most)
-
-    assert len(parts) <= most
-    violated = [p for p in parts if len({node_of[each] for each in p}) < len(p)]
-    assert bool(violated) is (max(per_node.values()) > most)
-
-
-def test_spread_parts_stay_while_guests_move_within_them() -> None:
-    before = placed(a="h1", b="h1", c="h2", d="h2")
-
-    after = placed(a="h3", b="h1", c="h2", d="h2")
-
-    assert spread_parts(before, 2) == spread_parts(after, 2)
-
-
-def test_max_server_per_host_gives_one_rule_for_each_part() -> None:
+def test_max_server_per_host_is_the_limit_of_one_rule() -> None:
     servers = (server("a"), server("b"), server("c", "h2"), server("d", "h2"))
     state = cloud(*servers, groups=(group("anti-affinity", *"abcd", most=2),))
 
-    found = rules(state)
+    (rule,) = rules(state)
 
-    assert [type(rule) for rule in found] == [AntiAffinity, AntiAffinity]
-    assert frozenset().union(*(rule.guests for rule in found)) == ids(*"abcd")  # type: ignore[union-attr]
+    assert isinstance(rule, AntiAffinity)
+    assert (rule.guests, rule.max_guests, rule.domain) == (ids(*"abcd"), 2, "")
 
 
 def zones(*servers: Server) -> CloudState:

@@ -187,6 +187,8 @@ def test_rule_is_translated_to_pve_rule(
         AntiAffinity(guests=guest_ids("web", "vm:1"), strict=False),
         AntiAffinity(guests=guest_ids("web", "unmanaged")),
         NodeAffinity(guests=guest_ids("unmanaged"), nodes={NodeId("a"): 0}),
+        AntiAffinity(guests=guest_ids("web", "db"), domain="rack"),
+        AntiAffinity(guests=guest_ids("web", "db", "api"), max_guests=2),
     ],
 )
 def test_untranslatable_rule_is_noted(rule: Rule) -> None:
