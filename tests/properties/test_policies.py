@@ -355,6 +355,7 @@ def test_the_drawn_clusters_meet_every_outcome() -> None:
         *(
             DecisionReason.ALREADY_CONSOLIDATED,
             DecisionReason.DRAINS_NODES,
+            DecisionReason.FORECAST_DELAYS,
             DecisionReason.NODES_EMPTY,
             DecisionReason.RELIEVES_OVERLOAD,
             DecisionReason.RETURNS_GUESTS,
