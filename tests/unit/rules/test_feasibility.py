@@ -355,7 +355,21 @@ def breaks_more_soft_rules(
         unmet_soft_rules(after, guest, kind) > unmet_soft_rules(before, guest, kind)
         for guest in guests
         for kind in (Affinity, AntiAffinity)
+    ) or any(
+        guests_above_limit(after, rule) > guests_above_limit(before, rule)
+        for rule in before.rules
+        if isinstance(rule, AntiAffinity) and not rule.strict and not rule.is_pairwise
     )
+
+
+def guests_above_limit(snapshot: Snapshot, rule: AntiAffinity) -> int:
+    """Return how many guests are above the limit of *rule*, in all domains."""
+    domains = [
+        snapshot.nodes[guest.node].domain(rule.domain) if rule.domain else guest.node
+        for guest in (snapshot.guests[name] for name in rule.guests)
+        if guest.is_active
+    ]
+    return sum(max(0, domains.count(each) - rule.max_guests) for each in {*domains})
 
 
 def unmet_soft_rules(
@@ -366,6 +380,7 @@ def unmet_soft_rules(
         other
         for rule in snapshot.rules
         if isinstance(rule, kind) and not rule.strict and guest in rule.guests
+        if isinstance(rule, Affinity) or rule.is_pairwise
         for other in rule.guests - {guest}
     }
     here = snapshot.guests[guest].node
