@@ -5,7 +5,9 @@ replacements. It applies the best one until none gains. Loading the compiler wou
 longer than evaluating all moves of ten nodes, so no compiled code is used.
 
 In a local optimum, one to four displaced groups return and another group is shifted
-(ruin and recreate). The search continues from the result if its cost is near the best.
+(ruin and recreate). The search continues from the result if its cost is near the best:
+not further above it than a tenth of the imbalance cost, or than the median of the
+recent results. The median adapts to the costs that dominate the problem.
 
 Source:
     Lourenço, Martin and Stützle, Iterated local search (2003).
@@ -15,6 +17,7 @@ Source:
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,6 +36,8 @@ VECTOR_SPEEDUP = 48  # moves evaluated at once in the time of a single one
 CANDIDATES = 2  # replacements whose exact gain is computed
 MAX_RETURNS = 4  # most groups that a perturbation returns
 ACCEPTED_INCREASE = 0.1  # of the imbalance cost: a cost within this is near the best
+ACCEPTED_SHARE = 0.5  # of the recent local optima, which are near the best as well
+RECENT, LEAST_RECENT = 50, 5  # most and fewest local optima that give this limit
 # of restarting at the best solution when the cost is not near it
 RESTART_PROBABILITY = 0.1
 # Search size relative to the number of groups, if a budget of moves binds: per move of
@@ -79,6 +84,7 @@ class LocalSearch:
         self._random = np.random.default_rng(seed)
         self._min_gain = MIN_RELATIVE_GAIN * abs(cost(problem, problem.origin)) + 1e-15
         self._best = Incumbent(start.copy(), self._table.total_cost)
+        self._increases: deque[float] = deque(maxlen=RECENT)  # of local optima
         self._accepted_increase = self._acceptance_limit()
         # Tables of the best solution, and of the start of the next perturbation.
         self._best_table = self._start_table = self._table.copy()
@@ -194,10 +200,11 @@ class LocalSearch:
 
     def _acceptance_limit(self) -> float:
         """Return the cost above the best up to which a solution is near it."""
-        return (
-            ACCEPTED_INCREASE
-            * cost_breakdown(self.problem, self._best.assignment).imbalance
-        )
+        parts = cost_breakdown(self.problem, self._best.assignment)
+        limit = ACCEPTED_INCREASE * parts.imbalance
+        if len(self._increases) < LEAST_RECENT:
+            return limit
+        return max(limit, float(np.quantile(self._increases, ACCEPTED_SHARE)))
 
     def _is_near_best(self) -> bool:
         """Return True if the current cost is near the best."""
@@ -205,6 +212,10 @@ class LocalSearch:
 
     def _accept(self) -> None:
         """Apply the acceptance criterion: choose the start of the next perturbation."""
+        increase = self._table.total_cost - self._best.cost
+        if increase > self._min_gain:
+            self._increases.append(increase)
+            self._accepted_increase = self._acceptance_limit()
         if self._is_near_best():
             self._start_table = self._table
         elif self._random.random() < RESTART_PROBABILITY:

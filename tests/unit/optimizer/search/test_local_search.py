@@ -194,7 +194,7 @@ def test_is_small_rejects_unsupported_terms() -> None:
 
 
 def test_local_search_escapes_local_optimum() -> None:
-    problem = drawn(20)
+    problem = drawn(11)
     settled = LocalSearch(problem, problem.origin).descend()
 
     again = LocalSearch(problem, problem.origin).run(200_000, 1.0)
