@@ -34,6 +34,7 @@ from opendrs.optimizer.search.annealing import AnnealingSearch as AnnealingSearc
 from opendrs.optimizer.search.initial_solution import (
     initial_solution as initial_solution,
 )
+from opendrs.optimizer.search.local_search import is_small as is_small
 from opendrs.optimizer.search.method import IterationLimit as IterationLimit
 from opendrs.optimizer.search.method import Portion as Portion
 from opendrs.optimizer.search.method import ScaledIterationLimit as ScaledIterationLimit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opendrs.model import BYTES, GIB, SECONDS, format_count, parse_amount
 
@@ -37,6 +37,20 @@ class Budget:
     def is_zero(self) -> bool:
         """True if no migration is allowed."""
         return min(self.gib, self.migrations, self.minutes) <= 0
+
+    @property
+    def smaller(self) -> Budget | None:
+        """The budget whose amounts are the next smaller powers of two.
+
+        All budgets of one kind that are larger than a power of two lead to it. None if
+        no amount is limited or one is at most 1.
+        """
+        amounts = self.gib, self.migrations
+        limited = [each for each in amounts if math.isfinite(each)]
+        if not limited or min(limited) <= 1:
+            return None
+        gib, migrations = map(_smaller_power_of_two, amounts)
+        return replace(self, gib=gib, migrations=migrations)
 
     def __str__(self) -> str:
         parts = [
@@ -75,6 +89,13 @@ class Budget:
             migrations=limits["migrations"],
             minutes=limits["minutes"],
         )
+
+
+def _smaller_power_of_two(amount: float) -> float:
+    """Return the largest power of two below *amount*, which is above 1; inf for inf."""
+    return (
+        2.0 ** (math.ceil(math.log2(amount)) - 1) if math.isfinite(amount) else amount
+    )
 
 
 def _amount(part: str, text: str) -> tuple[str, float]:

@@ -6,17 +6,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from itertools import takewhile
 
 import numpy as np
 
 from opendrs.model import GIB, Snapshot
 from opendrs.optimizer import (
     Indices,
-    IterationLimit,
     Problem,
     Solution,
-    StoppingCriterion,
     evaluate,
     loss_of_return,
 )
@@ -34,12 +32,11 @@ from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.explanations import MAX_COMPARED, MoveExplanations
 from opendrs.policies.optimize.metrics import ClusterMetrics
 from opendrs.policies.optimize.movable_groups import EncodedGroup
+from opendrs.policies.optimize.objective import Goal
 from opendrs.policies.optimize.single_repairs import RepairMove, SingleRepairs
+from opendrs.rules import violations
 
-REPLAN_ITERATIONS = 100  # moves per group of a further search
-MAX_SHORTENINGS = 5  # searches for a plan that takes less time
-SHORTENING_ROUNDS = 10  # portions of such a search, of REPLAN_ITERATIONS each
-SHORTENING_FACTOR = 0.9  # transfer of such a plan, relative to what the time allows
+RANK_DIGITS = 9  # further digits of values are rounding
 DETOUR_SHARE = 0.5  # of the transfer at the knee, which detours may add
 
 
@@ -71,19 +68,50 @@ class CandidatePlan:
         """Memory that the plan transfers, in GiB."""
         return sum(each.memory for each in self.sequenced.ordered_moves) / GIB
 
-    @property
-    def dropped_groups(self) -> list[int]:
-        """Move groups whose migrations have no safe order."""
-        return self._groups_of(self.sequenced.dropped)
+    def blocked_groups(self, *, detours: bool) -> list[int]:
+        """Return the move groups whose migrations have no safe order.
 
-    @property
-    def blocked_groups(self) -> list[int]:
-        """Move groups that need a detour, or whose migrations have no safe order."""
-        return self._groups_of((*self.sequenced.dropped, *self.sequenced.detours))
-
-    def _groups_of(self, moves: Sequence[GroupMove]) -> list[int]:
+        Args:
+            detours: True to include those that need a detour.
+        """
+        staged = self.sequenced.detours if detours else ()
         group_of = self.context.cluster.group_of
-        return sorted({group_of[guest.id] for each in moves for guest in each.guests})
+        return sorted(
+            {
+                group_of[guest.id]
+                for each in (*self.sequenced.dropped, *staged)
+                for guest in each.guests
+            }
+        )
+
+    @cached_property
+    def rank(self) -> tuple[float, ...]:
+        """Values by which plans of one context are compared; the least is the best.
+
+        They are those of the goals before balance, the cost of balance, soft rules and
+        transfer, and the number of steps.
+        """
+        priorities = self.context.priorities
+        goals = takewhile(lambda each: each is not Goal.BALANCE, priorities)
+        values = [value for goal in goals for value in self.after.goal_values(goal)]
+        if Goal.BALANCE in priorities:
+            values.append(self._balance_cost)
+        return (
+            *(round(each, RANK_DIGITS) for each in values),
+            float(len(self.sequenced.plan.steps)),
+        )
+
+    @property
+    def _balance_cost(self) -> float:
+        """Cost of the objective at the priority of balance."""
+        context = self.context
+        weights = len(context.cluster.node_ids) * sum(context.weights)
+        soft = sum(not each.strict for each in violations(self.snapshot))
+        return (
+            weights * self.after.imbalance**2
+            + context.objective.weight("soft_rule") * soft
+            + context.transfer_price * self.gib
+        )
 
     @cached_property
     def duration(self) -> float:
@@ -232,33 +260,3 @@ def _detour_budget(
         memory=DETOUR_SHARE * memory if budget.knee else budget.gib * GIB - memory,
         migrations=budget.migrations - moves,
     )
-
-
-class SafePlanSearch(Protocol):
-    """Search for a plan with an order in which every step is safe."""
-
-    def __call__(
-        self, context: OptimizeContext, stop: StoppingCriterion
-    ) -> CandidatePlan:
-        """Return the best plan found until *stop* ends the search."""
-
-
-def best_plan(
-    context: OptimizeContext, stop: StoppingCriterion, safe_plan: SafePlanSearch
-) -> CandidatePlan:
-    """Return the best plan of *safe_plan* within the budgets, also that of time.
-
-    A plan that takes too long is searched again with less to transfer, and without the
-    groups that cannot be gathered for that. If no plan is short enough, it is empty.
-    """
-    group_count = len(context.cluster.groups)
-    iterations = REPLAN_ITERATIONS * SHORTENING_ROUNDS * group_count
-    plan = safe_plan(context, stop)
-    for _ in range(MAX_SHORTENINGS):
-        if plan.is_short_enough:
-            return plan
-        seconds = 60 * context.budget.minutes
-        gib = SHORTENING_FACTOR * seconds / plan.duration * plan.gib
-        stop = IterationLimit(iterations, SHORTENING_ROUNDS)
-        plan = safe_plan(context.within(gib), stop)
-    return plan if plan.is_short_enough else empty_plan(context)

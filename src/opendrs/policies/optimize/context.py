@@ -11,7 +11,7 @@ from functools import cached_property
 
 from opendrs.metrics import LoadModel, node_loads
 from opendrs.model import GIB, Limits, Snapshot
-from opendrs.optimizer import Objective, Problem, SearchKind, freeze_groups
+from opendrs.optimizer import Objective, Problem, SearchKind
 from opendrs.policies.optimize.budget import Budget
 from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.metrics import ClusterMetrics, measure_cluster
@@ -61,15 +61,21 @@ class OptimizeContext:
     search: SearchKind
     notes: tuple[str, ...]
 
-    def problem_without(self, groups: Sequence[int]) -> Problem:
-        """Return the problem to solve, in which *groups* stay at home."""
-        problem = freeze_groups(self.problem, sorted(set(groups)))
+    @cached_property
+    def problem_to_solve(self) -> Problem:
+        """The problem with the price of the knee, if that is the budget."""
         if not self.budget.knee:
-            return problem
+            return self.problem
         plain = self.search is SearchKind.PLAIN
         return with_knee_price(
-            problem, self.cluster.movable.migration_cost, plain=plain
+            self.problem, self.cluster.movable.migration_cost, plain=plain
         )
+
+    @property
+    def transfer_price(self) -> float:
+        """Cost of the transfer of a GiB in the problem to solve."""
+        cost = float(self.problem_to_solve.move_cost.sum())
+        return cost / max(float(self.cluster.movable.migration_cost.sum()), 1e-9)
 
     @cached_property
     def repairs(self) -> RepairBlockers:
@@ -82,12 +88,11 @@ class OptimizeContext:
         weight = self.objective.weight
         return weight("cpu_balance"), weight("memory_balance")
 
-    def within(self, gib: float) -> OptimizeContext:
-        """Return the context with a budget of at most *gib* GiB.
+    def within(self, budget: Budget) -> OptimizeContext:
+        """Return the context with a smaller *budget*.
 
         Groups that cannot be gathered within it stay.
         """
-        budget = replace(self.budget, gib=min(gib, self.budget.gib))
         groups = self.groups.within(budget.gib, budget.migrations)
         cluster = self.cluster.with_groups(groups.groups)
         return replace(

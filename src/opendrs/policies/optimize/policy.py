@@ -3,8 +3,8 @@
 The optimizer decides the node of each move group as a whole. Sequencing then orders the
 migrations so that each step is safe. The plan states how far it is from a lower bound.
 
-`best_plan` and `_safe_plan` are the algorithm: encode, solve, sequence, solve again
-without the moves that have no safe order or for a shorter plan, explain.
+`best_plan` is the algorithm: solve, sequence, and solve again without the moves that
+have no safe order or for a shorter plan.
 
 Source:
     Lourenço, Martin and Stützle, Iterated local search (2003): small clusters.
@@ -22,13 +22,11 @@ from opendrs.arrays import MobilityFilter
 from opendrs.metrics import LoadModel, node_loads
 from opendrs.model import DEFAULT_LIMITS, Limits, Seconds, Snapshot
 from opendrs.optimizer import (
-    IterationLimit,
     Objective,
     ScaledIterationLimit,
     SearchKind,
     StoppingCriterion,
     select_search,
-    solve,
 )
 from opendrs.policies.balance_gates import closed_gates
 from opendrs.policies.base import (
@@ -40,14 +38,6 @@ from opendrs.policies.base import (
 )
 from opendrs.policies.forecast import ExpectedLoad, require_horizon
 from opendrs.policies.optimize.budget import KNEE, Budget
-from opendrs.policies.optimize.candidate import (
-    REPLAN_ITERATIONS,
-    CandidatePlan,
-    best_plan,
-    empty_plan,
-    sequence_solution,
-    with_single_repairs,
-)
 from opendrs.policies.optimize.contention import contention_thresholds, unmet_demand
 from opendrs.policies.optimize.context import (
     OptimizeContext,
@@ -55,7 +45,6 @@ from opendrs.policies.optimize.context import (
 )
 from opendrs.policies.optimize.decision import explain_decision, idle_decision
 from opendrs.policies.optimize.encoding import EncodedCluster
-from opendrs.policies.optimize.exhaustive import exhaustive_plan
 from opendrs.policies.optimize.metrics import (
     IMBALANCE,
     ClusterMetrics,
@@ -67,6 +56,7 @@ from opendrs.policies.optimize.movable_groups import (
     movable_units,
 )
 from opendrs.policies.optimize.objective import Goal, encode_problem, plan_objective
+from opendrs.policies.optimize.safe_plan import best_plan
 from opendrs.policies.preconditions import (
     MeasuredPart,
     cluster_notes,
@@ -75,50 +65,12 @@ from opendrs.policies.preconditions import (
 from opendrs.rules import CompiledRules, compile_rules, with_drain_rule
 
 SEARCH_ROUNDS = 20  # portions in which the search runs
-MIN_ITERATIONS = 20_000  # moves that are evaluated for the smallest clusters
+MIN_ITERATIONS = 500_000  # moves that are evaluated for the smallest clusters
 MAX_ITERATIONS = 40_000_000  # and for the largest ones: about half a minute
-MAX_REPLANS = 3  # searches without the groups that sequencing dropped
 PLAIN_NOTE = "search: plain"
 NOT_COMPILED_NOTE = (
     f"{PLAIN_NOTE}: compiled code not found; run opendrs compile once for better plans"
 )
-
-
-def _safe_plan(context: OptimizeContext, stop: StoppingCriterion) -> CandidatePlan:
-    """Return the best plan with an order in which every step is safe.
-
-    All plans of a small cluster are compared. In a larger one, groups whose moves have
-    no safe order stay at home, and the search continues with the others. Single moves
-    then repair what remains violated.
-    """
-    plan = exhaustive_plan(context)
-    if plan is not None:
-        return plan
-    plan = _searched_plan(context, stop)
-    repairs_first = context.priorities[0] is Goal.REPAIR
-    return with_single_repairs(plan) if repairs_first else plan
-
-
-def _searched_plan(context: OptimizeContext, stop: StoppingCriterion) -> CandidatePlan:
-    """Return the best plan for the move groups that the search finds."""
-    if not context.cluster.groups:
-        return empty_plan(context)
-    stay: list[int] = []  # groups that sequencing has dropped
-    start = None
-    for _ in range(1 + MAX_REPLANS):
-        problem = context.problem_without(stay)
-        solution = solve(
-            problem, stop, seed=context.seed, search=context.search, start=start
-        )
-        plan = sequence_solution(context, problem, solution)
-        dropped = plan.dropped_groups
-        if not dropped:
-            break
-        stay += dropped
-        start = solution.assignment.copy()
-        start[dropped] = problem.origin[dropped]
-        stop = IterationLimit(REPLAN_ITERATIONS * problem.group_count, 1)
-    return plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,7 +197,7 @@ class Optimize:
         expected = ExpectedLoad.of(part.snapshot, self.forecast_horizon)
         prepared = self._prepare(expected, gate)
         if not isinstance(prepared, Decision):
-            prepared = explain_decision(best_plan(prepared, stop, _safe_plan))
+            prepared = explain_decision(best_plan(prepared, stop))
         elif expected.forecast:
             present = self._prepare(ExpectedLoad.of(part.snapshot, 0.0), gate)
             if not isinstance(present, Decision):

@@ -30,19 +30,11 @@ from opendrs.optimizer import (
     ScaledIterationLimit,
     SearchKind,
     StoppingCriterion,
-    forbid_nodes,
     select_search,
-    solve,
 )
 from opendrs.policies.base import Decision, DecisionReason
 from opendrs.policies.optimize.budget import UNLIMITED, Budget
-from opendrs.policies.optimize.candidate import (
-    CandidatePlan,
-    best_plan,
-    empty_plan,
-    sequence_solution,
-    with_single_repairs,
-)
+from opendrs.policies.optimize.candidate import CandidatePlan
 from opendrs.policies.optimize.contention import (
     ContentionThresholds,
     contention_thresholds,
@@ -53,12 +45,12 @@ from opendrs.policies.optimize.encoding import (
     EncodedCluster,
     safe_divide,
 )
-from opendrs.policies.optimize.exhaustive import exhaustive_plan
 from opendrs.policies.optimize.explanations import violation_notes
 from opendrs.policies.optimize.metrics import ClusterMetrics, measure_cluster
 from opendrs.policies.optimize.movable_groups import movable_groups
 from opendrs.policies.optimize.objective import Goal, encode_problem, repair_objective
 from opendrs.policies.optimize.policy import SEARCH_ROUNDS
+from opendrs.policies.optimize.safe_plan import best_plan
 from opendrs.policies.preconditions import (
     MeasuredPart,
     cluster_notes,
@@ -74,7 +66,6 @@ from opendrs.rules import (
 ITERATIONS_PER_GROUP = 100  # moves that are evaluated per move group
 MIN_ITERATIONS = 500_000  # and at least
 MAX_ITERATIONS = 4_000_000  # and at most: some seconds
-MAX_REPLANS = 10  # searches without the moves that had no safe order
 NO_STALLS = 1.0  # fraction of time stalled that no guest exceeds
 
 
@@ -152,7 +143,7 @@ class Repair:
         ):
             return _empty_decision(context, DecisionReason.NO_CANDIDATE, _none(context))
         stop = _stopping_criterion()
-        return _repair_decision(best_plan(context, stop, _safe_plan))
+        return _repair_decision(best_plan(context, stop, fewest_migrations=True))
 
     def _measure(self, snapshot: Snapshot) -> ClusterMetrics:
         thresholds = contention_thresholds(
@@ -221,40 +212,6 @@ def _encode(
         problem,
         safety_capacity=np.maximum(cluster.capacity, present),
         excess_weight=np.tile(price, (len(cluster.node_ids), 1)),
-    )
-
-
-def _safe_plan(context: OptimizeContext, stop: StoppingCriterion) -> CandidatePlan:
-    """Return the best plan with an order in which every step is safe.
-
-    All plans of a small cluster are compared. In a larger one, a move that needs a
-    detour, or has no safe order, is forbidden in the next search. Single moves then
-    repair what remains violated.
-    """
-    plan = exhaustive_plan(context)
-    return with_single_repairs(_searched_plan(context, stop)) if plan is None else plan
-
-
-def _searched_plan(context: OptimizeContext, stop: StoppingCriterion) -> CandidatePlan:
-    """Return the best plan for the move groups that the search finds.
-
-    It repairs most violations; among equals it has the fewest steps.
-    """
-    if not context.cluster.groups:
-        return empty_plan(context)
-    problem, start = context.problem, None
-    plans: list[CandidatePlan] = []
-    for _ in range(1 + MAX_REPLANS):
-        solution = solve(problem, stop, seed=context.seed, start=start)
-        plans.append(sequence_solution(context, problem, solution))
-        blocked = plans[-1].blocked_groups
-        if not blocked:
-            break
-        problem = forbid_nodes(problem, blocked, solution.assignment[blocked])
-        start = solution.assignment.copy()
-        start[blocked] = problem.origin[blocked]
-    return min(
-        plans, key=lambda each: (each.after.violations, len(each.sequenced.plan.steps))
     )
 
 

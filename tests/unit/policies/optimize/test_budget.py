@@ -83,3 +83,21 @@ def test_budget_of_zero_is_zero() -> None:
     assert Budget.parse("0 migrations").is_zero
     assert Budget.parse("0 min").is_zero
     assert not Budget.parse("1 migrations").is_zero
+
+
+@pytest.mark.parametrize(
+    ("text", "smaller"),
+    [
+        ("9 migrations", "8 migrations"),
+        ("8 migrations", "4 migrations"),
+        ("2 migrations", "1 migration"),
+        ("100 GiB, 3 migrations", "64 GiB, 2 migrations"),
+    ],
+)
+def test_smaller_budget_has_the_next_powers_of_two(text: str, smaller: str) -> None:
+    assert Budget.parse(text).smaller == Budget.parse(smaller)
+
+
+@pytest.mark.parametrize("text", ["knee", "unlimited", "1 migration", "512 MiB"])
+def test_budget_without_larger_amounts_has_no_smaller_one(text: str) -> None:
+    assert Budget.parse(text).smaller is None

@@ -1,0 +1,160 @@
+"""Search for a plan with an order in which every step is safe.
+
+All plans of a small cluster are compared. In a larger one, the optimizer searches, and
+sequencing orders the migrations. A migration without a safe order is forbidden in a
+further search: its guests move to another node, or others move in their place. The best
+of these plans counts, not the last one. Single moves then repair what remains violated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from opendrs.optimizer import (
+    IterationLimit,
+    ScaledIterationLimit,
+    StoppingCriterion,
+    forbid_nodes,
+    freeze_groups,
+    is_small,
+    solve,
+)
+from opendrs.policies.optimize.candidate import (
+    CandidatePlan,
+    empty_plan,
+    sequence_solution,
+    with_single_repairs,
+)
+from opendrs.policies.optimize.context import OptimizeContext
+from opendrs.policies.optimize.exhaustive import exhaustive_plan
+from opendrs.policies.optimize.objective import Goal
+
+REPLAN_ITERATIONS = 100  # moves per group of a further search
+MAX_REPLANS = 10  # further searches of one plan
+MAX_REPLANNED_GROUPS = 5000  # total over these searches; more take too long
+LEAST_REPLANS = 3  # of large clusters
+MIN_REPLAN_ITERATIONS = 20_000  # moves that are evaluated in the shortest of them
+SHORTENING_ROUNDS = 10  # portions of a search for a shorter plan
+MAX_SHORTENINGS = 5  # searches for a plan that takes less time
+SHORTENING_FACTOR = 0.9  # transfer of such a plan, relative to what the time allows
+
+
+def best_plan(
+    context: OptimizeContext,
+    stop: StoppingCriterion,
+    *,
+    fewest_migrations: bool = False,
+) -> CandidatePlan:
+    """Return the best plan within the budgets, also that of time.
+
+    A plan that takes too long is searched again with less to transfer, and without the
+    groups that cannot be gathered for that. If no plan is short enough, it is empty.
+
+    Args:
+        context: Decision context.
+        stop: Stopping criterion of a search.
+        fewest_migrations: True if that counts before balance: migrations that need a
+            detour are forbidden as well.
+    """
+    safe_plan = partial(_safe_plan, fewest_migrations=fewest_migrations)
+    group_count = len(context.cluster.groups)
+    iterations = REPLAN_ITERATIONS * SHORTENING_ROUNDS * group_count
+    plan = safe_plan(context, stop)
+    for _ in range(MAX_SHORTENINGS):
+        if plan.is_short_enough:
+            return plan
+        seconds = 60 * context.budget.minutes
+        gib = SHORTENING_FACTOR * seconds / plan.duration * plan.gib
+        smaller = replace(context.budget, gib=min(gib, context.budget.gib))
+        stop = IterationLimit(iterations, SHORTENING_ROUNDS)
+        plan = safe_plan(context.within(smaller), stop)
+    return plan if plan.is_short_enough else empty_plan(context)
+
+
+def _safe_plan(
+    context: OptimizeContext, stop: StoppingCriterion, *, fewest_migrations: bool
+) -> CandidatePlan:
+    """Return the best plan with an order in which every step is safe.
+
+    In a small cluster, the plans for smaller budgets compete, so that a larger budget
+    gives no worse plan. A search that a clock ends leaves no time for them.
+    """
+    plan = exhaustive_plan(context)
+    if plan is not None:
+        return plan
+    search = partial(_best_of_searches, stop=stop, fewest_migrations=fewest_migrations)
+    plans = [search(context)]
+    if is_small(context.problem) and isinstance(stop, ScaledIterationLimit):
+        smaller = context.budget.smaller
+        while smaller is not None:
+            plans.append(search(context.within(smaller)))
+            smaller = smaller.smaller
+    if len(plans) == 1:
+        return plans[0]
+    best = min(plans, key=partial(_rank, fewest_migrations=fewest_migrations))
+    return replace(best, context=context)
+
+
+def _best_of_searches(
+    context: OptimizeContext, stop: StoppingCriterion, *, fewest_migrations: bool
+) -> CandidatePlan:
+    """Return the best of the plans of all searches, with single repairs."""
+    rank = partial(_rank, fewest_migrations=fewest_migrations)
+    plans = [*_searched_plans(context, stop, fewest_migrations=fewest_migrations)]
+    if len(plans) > 1:
+        plans.sort(key=rank)
+    if context.priorities[0] is not Goal.REPAIR:
+        return plans[0]
+    most = max(1, MAX_REPLANNED_GROUPS // max(1, len(context.cluster.groups)))
+    repaired = [with_single_repairs(each) for each in plans[:most]]
+    return repaired[0] if len(repaired) == 1 else min(repaired, key=rank)
+
+
+def _rank(plan: CandidatePlan, *, fewest_migrations: bool) -> tuple[float, ...]:
+    """Return the values by which plans are compared; the least is the best."""
+    if fewest_migrations:
+        return plan.after.violations, len(plan.sequenced.plan.steps)
+    return plan.rank
+
+
+def _searched_plans(
+    context: OptimizeContext, stop: StoppingCriterion, *, fewest_migrations: bool
+) -> Iterator[CandidatePlan]:
+    """Yield the plans for the move groups that the searches find.
+
+    If a move remains without a safe order, all such groups stay in the last search.
+    """
+    group_count = len(context.cluster.groups)
+    if not group_count:
+        yield empty_plan(context)
+        return
+    problem, start = context.problem_to_solve, None
+    iterations = max(MIN_REPLAN_ITERATIONS, REPLAN_ITERATIONS * group_count)
+    replan = stop if fewest_migrations else IterationLimit(iterations, 1)
+    replans = MAX_REPLANS if fewest_migrations else _replan_count(group_count)
+    stay: set[int] = set()
+    for index in range(1 + replans):
+        solution = solve(
+            problem, stop, seed=context.seed, search=context.search, start=start
+        )
+        plan = sequence_solution(context, problem, solution)
+        yield plan
+        blocked = plan.blocked_groups(detours=fewest_migrations)
+        if not blocked:
+            return
+        start = solution.assignment.copy()
+        start[blocked] = problem.origin[blocked]
+        stay.update(blocked)
+        if index == replans - 1:
+            problem = freeze_groups(problem, sorted(stay))
+            start[sorted(stay)] = problem.origin[sorted(stay)]
+        else:
+            problem = forbid_nodes(problem, blocked, solution.assignment[blocked])
+        stop = replan
+
+
+def _replan_count(group_count: int) -> int:
+    """Return the number of further searches for so many move groups."""
+    return min(MAX_REPLANS, max(LEAST_REPLANS, MAX_REPLANNED_GROUPS // group_count))
