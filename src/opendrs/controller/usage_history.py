@@ -167,8 +167,26 @@ class HourlyUsage:
             self._days.get(day) or DayOfUsage.empty(day)
             for day in range(first, last + 1)
         )
-        rows = np.concatenate([each.values_of(names) for each in days])
-        return rows[: hour + 1 - first * HOURS]
+        known = [*days]
+        rows = np.concatenate([each.values_of(names) for each in known])
+        samples = np.concatenate([each.samples for each in known])
+        end = hour + 1 - first * HOURS
+        return _with_whole_hour(rows[:end], samples[:end])
+
+
+def _with_whole_hour(rows: Floats, samples: npt.NDArray[np.int64]) -> Floats:
+    """Return *rows* with means of the last hour over as many samples as before.
+
+    The mean of the first samples of an hour would count as much as that of an hour.
+    """
+    if len(rows) < 2 or samples[-1] >= samples[-2]:
+        return rows
+    part = samples[-1] / samples[-2]
+    for column in (0, 2):
+        mean, former = rows[-1, column], rows[-2, column]
+        both = ~np.isnan(mean) & ~np.isnan(former)
+        rows[-1, column, both] = (part * mean + (1 - part) * former)[both]
+    return rows
 
 
 def record_usage(snapshot: Snapshot, store: Store) -> None:
