@@ -172,8 +172,8 @@ def _every_survivor_text(impacts: Sequence[FailureImpact]) -> str:
         their, they = ("its", "it stays") if len(left) == 1 else ("their", "they stay")
         sentence += (
             f" Exception: {format_count(len(left), 'guest')} of the whole cluster "
-            f"cannot restart elsewhere; if {their} own node fails, {they} down until it "
-            f"is back."
+            f"cannot restart elsewhere; if {their} own node fails, {they} down until "
+            f"it is back."
         )
     return sentence
 
