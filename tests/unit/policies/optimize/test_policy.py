@@ -262,7 +262,7 @@ def test_optimize_plan_duration_is_within_the_budget(minutes: int) -> None:
 def test_optimize_uses_the_last_shortened_plan(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("opendrs.policies.optimize.candidate.MAX_SHORTENINGS", 1)
+    monkeypatch.setattr("opendrs.policies.optimize.safe_plan.MAX_SHORTENINGS", 1)
 
     decision = Optimize(budget="3 min").decide(LOPSIDED, None)
 
