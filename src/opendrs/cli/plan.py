@@ -169,7 +169,7 @@ def _advice(decision: Decision[Any], apply_command: str | None) -> str:
     if decision.plan.steps and apply_command is None:
         return "This plan is for a snapshot file and cannot be applied."
     if decision.plan.steps:
-        return f"To execute this plan: {apply_command}"
+        return f"To plan again and execute: {apply_command}"
     if decision.reason is DecisionReason.HOLD_NOT_REACHED:
         return "This command counts as one cycle; to decide at once: --set hold=1"
     if decision.reason in (

@@ -170,7 +170,7 @@ def test_suggested_command_repeats_the_options(opendrs: RunOpendrs) -> None:
     text = opendrs("plan", "demo", *options).out
 
     command = f"opendrs apply demo {' '.join(options)}"
-    assert f"To execute this plan: {command}\n" in text
+    assert f"To plan again and execute: {command}\n" in text
 
 
 def test_settings_change_the_decision(opendrs: RunOpendrs, imbalanced: str) -> None:

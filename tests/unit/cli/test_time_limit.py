@@ -173,7 +173,7 @@ def test_suggested_apply_command_contains_the_budget(opendrs: RunOpendrs) -> Non
     text = " ".join(opendrs(*command).out.split())
 
     advice = "opendrs apply demo --policy optimize --budget '9 migrations'"
-    assert f"To execute this plan: {advice}" in text
+    assert f"To plan again and execute: {advice}" in text
 
 
 @pytest.mark.parametrize(
