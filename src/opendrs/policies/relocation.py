@@ -125,7 +125,8 @@ class _FreeSpace:
     def reserve(self, guest: Guest, target: NodeId) -> None:
         """Reserve the space of *guest* on *target*."""
         for storage, size in required_space((guest,), self._nodes).items():
-            self._free[target][storage] -= size
+            free = self._free[target]
+            free[storage] = free.get(storage, 0.0) - size
 
 
 def _compatible_nodes(

@@ -318,3 +318,29 @@ def test_stopped_guests_go_where_their_local_disks_have_space() -> None:
     ]
     assert not kept.plan.steps
     assert {each.reason for each in kept.skipped.values()} == {SkipReason.LOCAL_DISKS}
+
+
+def test_stopped_guest_with_an_empty_local_disk_goes_where_storages_are_unknown() -> (
+    None
+):
+    snapshot = three_nodes()
+    stopped = replace(
+        guest("a", "n1", 0.1, state=GuestState.STOPPED),
+        disks=(Disk(storage="zfs", size=0),),
+    )
+    local = replace(
+        snapshot.nodes[N1], storages=(Storage(id="zfs", shared=False, free=GIB),)
+    )
+    snapshot = drained(
+        replace(
+            snapshot,
+            nodes={**snapshot.nodes, N1: local},
+            guests={stopped.id: stopped},
+        ),
+        "n1",
+    )
+    limits = replace(LIMITS, migrate_local_disks=True)
+
+    decision = Drain(limits=limits).decide(snapshot, None)
+
+    assert [type(step.action) for step in decision.plan.steps] == [Relocation]
