@@ -170,7 +170,7 @@ def _shared_nodes(problem: Problem, assignment: Indices) -> Floats:
 
 def _most_moved_of_set(problem: Problem, away: Mask) -> int:
     members = problem.group_sets.members
-    group_set = np.repeat(np.arange(len(members)), np.diff(members.start))
+    group_set = members.owners
     moved = np.bincount(group_set, weights=away[members.items], minlength=1)
     return int(moved.max(initial=0))
 

@@ -207,9 +207,10 @@ def _misplaced(problem: Problem, node_of: Indices) -> Mask:
     if problem.placement_cost is not None:
         misplaced |= problem.placement_cost[problem.class_of, node_of] > 0
     group_sets = problem.group_sets
+    is_limited = group_sets.is_limited
     for group_set in np.flatnonzero(group_sets.anti_affinity_weight > 0).tolist():
         members = group_sets.members[group_set]
-        if group_sets.is_limited[group_set]:
+        if is_limited[group_set]:
             misplaced[members[_is_above_limit(problem, group_set, node_of)]] = True
             continue
         _, first = np.unique(node_of[members], return_index=True)
@@ -284,7 +285,7 @@ def _subproblem_sets(problem: Problem, groups: Indices, node: Indices) -> GroupS
     group_sets = problem.group_sets
     place = np.full(problem.group_count, -1)
     place[groups] = np.arange(len(groups))
-    owner = np.repeat(np.arange(len(group_sets)), np.diff(group_sets.members.start))
+    owner = group_sets.members.owners
     inside = place[group_sets.members.items] >= 0
     size = np.bincount(owner[inside], minlength=len(group_sets))
     kept = np.flatnonzero((size > 1) | (group_sets.is_limited & (size > 0)))

@@ -335,21 +335,22 @@ def contention_thresholds(
         for name in sorted(unmet.memory.keys() & loads.keys())
     }
     count = max(1, len(loads))
-    return ContentionThresholds(
+    thresholds = ContentionThresholds(
         cpu=cpu,
         memory=memory,
         mean_cpu=sum(load.usage.cpu for load in loads.values()) / count,
         mean_memory=sum(load.usage.memory for load in loads.values()) / count,
         waits=unmet.waits,
-        priorities=_node_priorities(snapshot, load_model, cpu, memory, unmet),
     )
+    priorities = _node_priorities(snapshot, load_model, loads, thresholds, unmet)
+    return replace(thresholds, priorities=priorities)
 
 
 def _node_priorities(
     snapshot: Snapshot,
     load_model: LoadModel,
-    cpu: Mapping[NodeId, float],
-    memory: Mapping[NodeId, float],
+    loads: Loads,
+    thresholds: ContentionThresholds,
     unmet: UnmetDemand,
 ) -> Mapping[NodeId, tuple[float, float]]:
     """Return the weight of unmet demand on each node, for cores and for memory.
@@ -361,8 +362,8 @@ def _node_priorities(
     Args:
         snapshot: Cluster with demanded cores.
         load_model: Load that counts.
-        cpu: Cores of each node above which demand counts as unmet.
-        memory: Bytes of each node above which demand counts as unmet.
+        loads: Loads of the nodes.
+        thresholds: Use of each node above which demand counts as unmet.
         unmet: Unmet demand.
     """
     priorities = guest_priorities(snapshot)
@@ -377,7 +378,7 @@ def _node_priorities(
             pages[guest.node][name] = float(used.memory)
     highest = max(NORMAL_PRIORITY, *priorities.values())
     found = {}
-    for node, load in node_loads(snapshot, load_model).items():
+    for node, load in loads.items():
         stalled = {
             name: missing
             for name, missing in unmet.guest_cores.items()
@@ -385,10 +386,10 @@ def _node_priorities(
         }
         found[node] = (
             mean_priority(stalled or cores[node], priorities)
-            if load.usage.cpu > cpu[node]
+            if load.usage.cpu > thresholds.cpu[node]
             else highest,
             mean_priority(pages[node], priorities)
-            if load.usage.memory > memory.get(node, math.inf)
+            if load.usage.memory > thresholds.memory.get(node, math.inf)
             else highest,
         )
     return found
