@@ -267,7 +267,7 @@ def _exclusion_reason(
     for rule in reversed(snapshot.rules):
         if isinstance(rule, Pin) and guest.id in rule.guests:
             return SkippedGuest(SkipReason.PINNED, detail)
-        if isinstance(rule, TagExclusion) and guest.tags & rule.tags:
+        if isinstance(rule, TagExclusion) and rule.applies_to(guest):
             return SkippedGuest(SkipReason.TAG_EXCLUDED, detail)
     return None
 

@@ -232,8 +232,7 @@ def _rule_members(rule: Rule, *, all_names: bool) -> tuple[str, str]:
     if isinstance(rule, GuestPriority):
         guests += [f"with tag {tag}" for tag in sorted(rule.tags)]
     if isinstance(rule, AntiAffinity) and not rule.is_pairwise:
-        limit = f"at most {rule.max_guests} per {rule.domain or 'node'}"
-        return (", ".join(guests) if all_names else format_list(guests)), limit
+        return (", ".join(guests) if all_names else format_list(guests)), rule.limit
     if all_names:
         return ", ".join(guests), ", ".join(nodes)
     return format_list(guests), format_list(nodes)

@@ -262,13 +262,11 @@ def _guest_details(snapshot: Snapshot, guest: Guest) -> Iterator[str]:
     if guest.lock:
         yield f"locked by: {guest.lock}"
     for rule in snapshot.rules:
-        if isinstance(rule, TagExclusion):
-            if rule.tags & guest.tags:
-                yield f"rule: {rule}"
-        elif isinstance(rule, GuestPriority):
-            if rule.applies_to(guest):
-                yield f"rule: {rule}"
-        elif guest.id in rule.guests:
+        if isinstance(rule, TagExclusion | GuestPriority):
+            applies = rule.applies_to(guest)
+        else:
+            applies = guest.id in rule.guests
+        if applies:
             yield f"rule: {rule}"
 
 

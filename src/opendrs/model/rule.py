@@ -131,14 +131,15 @@ class AntiAffinity(_NamedRule):
         """Return whether it is about pairs of guests that share a node."""
         return not self.domain and self.max_guests == 1
 
+    @property
+    def limit(self) -> str:
+        """Return the most guests in a domain, in words."""
+        return f"at most {self.max_guests} per {self.domain or 'node'}"
+
     def describe(self, max_names: int | None = None) -> str:
         """Return the name of the rule, or a description."""
-        if self.name:
-            return self.name
-        names = _format_names(self.guests, max_names)
-        if self.is_pairwise:
-            return f"anti-affinity of {names}"
-        return f"at most {self.max_guests} per {self.domain or 'node'} of {names}"
+        kind = "anti-affinity" if self.is_pairwise else self.limit
+        return self.name or f"{kind} of {_format_names(self.guests, max_names)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +172,10 @@ class TagExclusion(_NamedRule):
     def describe(self, max_names: int | None = None) -> str:
         """Return the name of the rule, or a description."""
         return self.name or f"exclusion of tag {_format_names(self.tags, max_names)}"
+
+    def applies_to(self, guest: Guest) -> bool:
+        """Return True if *guest* has one of the tags."""
+        return not self.tags.isdisjoint(guest.tags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

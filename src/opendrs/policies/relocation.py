@@ -229,6 +229,6 @@ def _excluded(
     for rule in snapshot.rules:
         if isinstance(rule, Pin) and guest.id in rule.guests:
             return SkippedGuest(SkipReason.PINNED, rules.immovable[guest.id])
-        if isinstance(rule, TagExclusion) and guest.tags & rule.tags:
+        if isinstance(rule, TagExclusion) and rule.applies_to(guest):
             return SkippedGuest(SkipReason.TAG_EXCLUDED, rules.immovable[guest.id])
     return None

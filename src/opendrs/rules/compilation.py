@@ -162,7 +162,7 @@ def _immovable_guests(snapshot: Snapshot) -> dict[GuestId, str]:
             )
         elif isinstance(rule, TagExclusion):
             for guest in snapshot.guests.values():
-                if guest.tags & rule.tags:
+                if rule.applies_to(guest):
                     immovable[guest.id] = (
                         f'excluded from migration by the rule "{rule}"'
                     )

@@ -138,11 +138,7 @@ def _document(
 
 def _bound_guests(rule: Rule, snapshot: Snapshot) -> list[GuestId]:
     """Return the guests of *snapshot* that *rule* binds, in order of name."""
-    if isinstance(rule, TagExclusion):
-        return sorted(
-            name for name, guest in snapshot.guests.items() if guest.tags & rule.tags
-        )
-    if isinstance(rule, GuestPriority):
+    if isinstance(rule, TagExclusion | GuestPriority):
         return sorted(
             name for name, guest in snapshot.guests.items() if rule.applies_to(guest)
         )

@@ -165,6 +165,15 @@ class _RepairFeasibility:
         return SmallCluster.of(self._cluster, self._groups)
 
     @cached_property
+    def _domains_by_key(self) -> dict[str, Mapping[NodeId, str]]:
+        """Domain of each node, by the key of anti-affinity rules."""
+        return {
+            rule.domain: domains(self._snapshot, rule.domain)
+            for rule in self._snapshot.rules
+            if isinstance(rule, AntiAffinity)
+        }
+
+    @cached_property
     def _unit_of(self) -> dict[GuestId, MoveGroup]:
         units = units_of(self._snapshot)
         return {guest.id: unit for unit in units for guest in unit}
@@ -196,7 +205,7 @@ class _RepairFeasibility:
         nodes = rule.nodes if isinstance(rule, NodeAffinity) else self._snapshot.nodes
         others = [node for node in nodes if node in self._snapshot.nodes]
         if isinstance(rule, AntiAffinity):
-            domain_of = domains(self._snapshot, rule.domain)
+            domain_of = self._domains_by_key[rule.domain]
             home = domain_of[unit[0].node]
             others = [node for node in others if domain_of[node] != home]
         return any(
@@ -223,7 +232,7 @@ class _RepairFeasibility:
 
     def _has_place(self, rule: AntiAffinity, guest: Guest, node: NodeId) -> bool:
         """Return True if the guests that stay leave *guest* a place on *node*."""
-        domain_of = domains(self._snapshot, rule.domain)
+        domain_of = self._domains_by_key[rule.domain]
         domain = domain_of[node]
         if rule.domain and domain_of[guest.node] == domain:
             return True
@@ -378,7 +387,7 @@ def _infeasible_text(infeasible: InfeasibleAntiAffinity) -> str:
     rule = infeasible.rules[0]
     where = "on different nodes"
     if isinstance(rule, AntiAffinity) and not rule.is_pairwise:
-        where = f"with at most {rule.max_guests} per {rule.domain or 'node'}"
+        where = f"with {rule.limit}"
     return (
         f"{rules}: {format_list(sorted(infeasible.guests))} must run {where}, and the "
         f"nodes allowed for them ({nodes}) suffice for "
