@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from opendrs.model import (
     GIB,
+    NO_LOADS,
     Affinity,
     Allocation,
     AntiAffinity,
@@ -269,6 +270,11 @@ _GUEST_DISKS = _optional(
 )
 
 
+_LOADS = st.dictionaries(_WORDS, st.floats(0, 1e18, exclude_min=True), max_size=2).map(
+    lambda drawn: drawn or NO_LOADS
+)
+
+
 def _detailed_node(node: Node) -> st.SearchStrategy[Node]:
     return st.builds(
         replace,
@@ -292,6 +298,8 @@ def _detailed_node(node: Node) -> st.SearchStrategy[Node]:
         failure_domain=_optional(_WORDS),
         storages=_optional(st.lists(_STORAGES, max_size=2).map(tuple)),
         jobs=_optional(st.lists(_WORDS, max_size=2).map(tuple)),
+        loads=_LOADS,
+        load_capacities=_LOADS,
     )
 
 
@@ -312,4 +320,5 @@ def _detailed_guest(guest: Guest) -> st.SearchStrategy[Guest]:
         managed_by=_optional(_WORDS),
         lock=_optional(_WORDS),
         disks=_optional(st.lists(_DISKS, max_size=2).map(tuple)),
+        loads=_LOADS,
     )

@@ -11,6 +11,7 @@ from rich.text import Text
 from opendrs.cli.console import TextCell, TextTable, add_row, create_table, printable
 from opendrs.cli.formatting import (
     UNKNOWN,
+    format_amount,
     format_bytes,
     format_cores,
     format_percent,
@@ -117,13 +118,15 @@ def _node_table(snapshot: Snapshot, names: Sequence[NodeId]) -> TextTable:
     has_pressure = any(
         _highest_stall(node.pressure) is not None for node in snapshot.nodes.values()
     )
-    extra_headings = ("pressure",) if has_pressure else ()
+    loads = _further_loads(snapshot)
+    extra_headings = (*loads, *(("pressure",) if has_pressure else ()))
     right = ["cores", "capacity", "guests"]
     headings = ("node", "state", "cpu", "cores", "memory", "capacity", "guests")
     listing = create_table(*headings, *extra_headings, right=right)
     for name in names:
         node = snapshot.nodes[name]
-        cells = (*_node_cells(node), str(counts[name]))
+        further = [_further_load_cell(node, load) for load in loads]
+        cells = (*_node_cells(node), str(counts[name]), *further)
         add_row(
             listing, *cells, *([_pressure_text(node.pressure)] if has_pressure else [])
         )
@@ -140,6 +143,24 @@ def _node_cells(node: Node) -> tuple[str | Text | TextCell, ...]:
         load_bar(node_load(node, "memory")),
         format_bytes(capacity.memory if capacity else None),
     )
+
+
+def _further_loads(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the further loads that are known of a node or a guest, in order."""
+    names: set[str] = set()
+    for node in snapshot.nodes.values():
+        names |= node.loads.keys() | node.load_capacities.keys()
+    for guest in snapshot.guests.values():
+        names |= guest.loads.keys()
+    return tuple(sorted(names))
+
+
+def _further_load_cell(node: Node, load: str) -> str | Text | TextCell:
+    """Return the used fraction of a further load, or its amount without a capacity."""
+    amount, capacity = node.loads.get(load), node.load_capacities.get(load)
+    if capacity is None:
+        return format_amount(amount)
+    return load_bar(used_fraction(amount, capacity))
 
 
 def _highest_stall(pressure: Pressure) -> tuple[float, str] | None:
@@ -160,8 +181,9 @@ def _pressure_text(pressure: Pressure) -> str:
 
 
 def guest_table(snapshot: Snapshot) -> TextTable:
-    """Return a table of the guests: node, state, usage, limits and mobility."""
-    figures = ("cores", "core limit", "memory", "memory limit")
+    """Return a table of the guests: node, state, usage, limits, loads, mobility."""
+    loads = _further_loads(snapshot)
+    figures = ("cores", "core limit", "memory", "memory limit", *loads)
     headings = ("guest", "node", "state", *figures, "mobility")
     listing = create_table(*headings, right=figures)
     for name, guest in sorted(
@@ -176,6 +198,7 @@ def guest_table(snapshot: Snapshot) -> TextTable:
             _core_limit_text(guest),
             format_bytes(guest.usage.memory),
             format_bytes(guest.limit.memory if guest.limit else None),
+            *(format_amount(guest.loads.get(load)) for load in loads),
             guest.mobility.value if guest.mobility else UNKNOWN,
         )
     return listing

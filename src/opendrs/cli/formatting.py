@@ -13,6 +13,7 @@ UNKNOWN = "?"
 HIGH_LOAD, CRITICAL_LOAD = 0.7, 0.9
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 def format_bytes(size: float | None) -> str:
@@ -23,6 +24,19 @@ def format_bytes(size: float | None) -> str:
     while value >= 1023.95 and unit < len(_UNITS) - 1:
         value, unit = value / 1024, unit + 1
     return f"{value:.0f} {_UNITS[0]}" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
+
+
+def format_amount(amount: float | None) -> str:
+    """Return *amount* with three digits and a decimal prefix, as in `12.5M`.
+
+    It is `?` for None.
+    """
+    if amount is None:
+        return UNKNOWN
+    value, prefix = float(amount), 0
+    while value >= 999.5 and prefix < len(_PREFIXES) - 1:
+        value, prefix = value / 1000, prefix + 1
+    return f"{value:.3g}{_PREFIXES[prefix]}"
 
 
 def format_cores(count: float | None) -> str:

@@ -44,6 +44,7 @@ from opendrs.config.snapshot_validation import (
 )
 from opendrs.errors import InvalidFileError, ModelError
 from opendrs.model import (
+    NO_LOADS,
     PRIORITIES,
     UNKNOWN_PRESSURE,
     UNKNOWN_USAGE,
@@ -201,6 +202,8 @@ def _node(name: str, entry: NodeEntry) -> Node:
         failure_domain=entry.get("failure_domain"),
         storages=_storages(entry.get("storages")),
         jobs=None if "jobs" not in entry else tuple(entry["jobs"]),
+        loads=entry.get("loads", NO_LOADS),
+        load_capacities=entry.get("load_capacities", NO_LOADS),
     )
 
 
@@ -227,6 +230,7 @@ def _guest(name: str, entry: GuestEntry) -> Guest:
         lock=entry.get("lock"),
         disks=_disks(entry.get("disks")),
         forecast=_forecast(entry.get("forecast")),
+        loads=entry.get("loads", NO_LOADS),
     )
 
 

@@ -139,6 +139,9 @@ class ForecastEntry(TypedDict, total=False):
     upper: UsageEntry
 
 
+LoadAmountEntries = dict[Name, Amount]
+
+
 @with_config(STRICT)
 class NodeEntry(TypedDict, total=False):
     """A hypervisor host."""
@@ -179,6 +182,14 @@ class NodeEntry(TypedDict, total=False):
     ]
     jobs: Annotated[
         list[Name], Field(description="Jobs in progress on the node, such as backup.")
+    ]
+    loads: Annotated[
+        LoadAmountEntries,
+        Field(description="Amounts of further loads, such as network; with guests."),
+    ]
+    load_capacities: Annotated[
+        dict[Name, Annotated[float, Field(gt=0, le=MAX_AMOUNT)]],
+        Field(description="Capacity of each further load, in the unit of the load."),
     ]
 
 
@@ -245,6 +256,12 @@ class GuestEntry(TypedDict):
         Annotated[list[DiskEntry], Field(description="Disks of the guest.")]
     ]
     forecast: NotRequired[ForecastEntry]
+    loads: NotRequired[
+        Annotated[
+            LoadAmountEntries,
+            Field(description="Amounts of further loads, such as network."),
+        ]
+    ]
 
 
 @with_config(STRICT)

@@ -27,6 +27,7 @@ from opendrs.model import (
     Guest,
     GuestPriority,
     GuestState,
+    LoadAmounts,
     Node,
     NodeAffinity,
     NodeState,
@@ -169,6 +170,8 @@ def _node(node: Node) -> Document:
         failure_domain=node.failure_domain,
         storages=_entries(node.storages),
         jobs=None if node.jobs is None else list(node.jobs),
+        loads=_loads(node.loads),
+        load_capacities=_loads(node.load_capacities),
     )
 
 
@@ -195,6 +198,7 @@ def _guest(guest: Guest) -> Document:
         lock=guest.lock,
         disks=_entries(guest.disks),
         forecast=_forecast(guest.forecast),
+        loads=_loads(guest.loads),
     )
 
 
@@ -240,6 +244,10 @@ def _forecast(forecast: Forecast | None) -> Document | None:
     return _without_none(
         expected=_usage(forecast.expected), upper=_usage(forecast.upper)
     )
+
+
+def _loads(amounts: LoadAmounts) -> Document | None:
+    return {name: _number(amounts[name]) for name in sorted(amounts)} or None
 
 
 def _pressure(pressure: Pressure) -> Document | None:

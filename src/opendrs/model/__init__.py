@@ -57,12 +57,14 @@ from opendrs.model.quantities import Seconds as Seconds
 from opendrs.model.quantities import parse_amount as parse_amount
 from opendrs.model.resources import GIB as GIB
 from opendrs.model.resources import MAX_AMOUNT as MAX_AMOUNT
+from opendrs.model.resources import NO_LOADS as NO_LOADS
 from opendrs.model.resources import NO_RESOURCES as NO_RESOURCES
 from opendrs.model.resources import UNKNOWN_ALLOCATION as UNKNOWN_ALLOCATION
 from opendrs.model.resources import UNKNOWN_PRESSURE as UNKNOWN_PRESSURE
 from opendrs.model.resources import UNKNOWN_USAGE as UNKNOWN_USAGE
 from opendrs.model.resources import Allocation as Allocation
 from opendrs.model.resources import Forecast as Forecast
+from opendrs.model.resources import LoadAmounts as LoadAmounts
 from opendrs.model.resources import Pressure as Pressure
 from opendrs.model.resources import Resources as Resources
 from opendrs.model.resources import Stall as Stall

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -12,10 +12,13 @@ from opendrs.model.resources import (
     UNKNOWN_PRESSURE,
     UNKNOWN_USAGE,
     Forecast,
+    LoadAmounts,
     Pressure,
     Resources,
     Usage,
+    no_loads,
     require_amount,
+    require_loads,
 )
 from opendrs.model.storage import Disk
 
@@ -70,10 +73,11 @@ class Guest:
         lock: Operation of the platform that locks it, such as backup; None if none.
         disks: Its disks; None if unknown.
         forecast: Use in the next hours; None if it is not forecast.
+        loads: Measured amounts of further loads; those that are absent are unknown.
 
     Raises:
-        ModelError: The uptime or the dirty rate is negative or not finite, the guest
-            migrates to its own node, or `migrated_at` has no time zone.
+        ModelError: The uptime, the dirty rate or a load is negative or not finite, the
+            guest migrates to its own node, or `migrated_at` has no time zone.
     """
 
     id: GuestId
@@ -96,12 +100,15 @@ class Guest:
     lock: str | None = None
     disks: tuple[Disk, ...] | None = None
     forecast: Forecast | None = None
+    loads: LoadAmounts = field(default_factory=no_loads, hash=False)
 
     def __post_init__(self) -> None:
         for name in ("uptime", "dirty_rate"):
             value = getattr(self, name)
             if value is not None:
                 require_amount(f"{self.id}: {name}", value)
+        if self.loads:
+            require_loads(f"{self.id}: loads", self.loads)
         if self.migrating_to == self.node:
             raise ModelError(
                 f"{self.id}: migrating_to must differ from its node, got {self.node}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -13,10 +13,13 @@ from opendrs.model.resources import (
     UNKNOWN_PRESSURE,
     UNKNOWN_USAGE,
     Allocation,
+    LoadAmounts,
     Pressure,
     Resources,
     Usage,
+    no_loads,
     require_amount,
+    require_loads,
 )
 from opendrs.model.storage import Storage
 
@@ -72,6 +75,9 @@ class Node:
             unknown.
         storages: Storages that it can use; None if unknown.
         jobs: Jobs in progress on it, such as backup; None if unknown.
+        loads: Measured amounts of further loads, those of its guests included; absent
+            ones are unknown.
+        load_capacities: Capacity of each further load that it has; above 0.
 
     Raises:
         ModelError: A capacity is below the minimum, an amount is negative or not
@@ -94,6 +100,8 @@ class Node:
     failure_domain: str | None = None
     storages: tuple[Storage, ...] | None = None
     jobs: tuple[str, ...] | None = None
+    loads: LoadAmounts = field(default_factory=no_loads, hash=False)
+    load_capacities: LoadAmounts = field(default_factory=no_loads, hash=False)
 
     def __post_init__(self) -> None:
         capacity = self.capacity
@@ -106,11 +114,23 @@ class Node:
             value = getattr(self, name)
             if value is not None:
                 require_amount(f"{self.id}: {name}", value)
+        if self.loads:
+            require_loads(f"{self.id}: loads", self.loads)
+        if self.load_capacities:
+            self._require_load_capacities()
         if self.powered_on_at is not None and self.powered_on_at.tzinfo is None:
             raise ModelError(
                 f"{self.id}: powered_on_at: expected a time zone, got "
                 f"{self.powered_on_at}"
             )
+
+    def _require_load_capacities(self) -> None:
+        require_loads(f"{self.id}: load_capacities", self.load_capacities)
+        for name, capacity in self.load_capacities.items():
+            if capacity == 0:
+                raise ModelError(
+                    f"{self.id}: load_capacities: {name}: expected more than 0, got 0"
+                )
 
     @property
     def online(self) -> bool:

@@ -1,8 +1,9 @@
-"""Amounts of CPU and memory, and pressure stall information (PSI)."""
+"""Amounts of CPU, memory and further loads, and pressure stall information (PSI)."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from opendrs.errors import ModelError
@@ -63,6 +64,42 @@ class Resources:
 
 
 NO_RESOURCES = Resources(0.0, 0)
+
+LoadAmounts = Mapping[str, float]
+"""Amounts of further loads by name, such as network; those that are absent are unknown.
+
+All amounts of one load have the same unit, and those of the guests of a node are part
+of that of the node.
+"""
+NO_LOADS: LoadAmounts = {}
+OTHER_LOADS = ("cpu", "memory")  # loads that are no further ones
+
+
+def no_loads() -> LoadAmounts:
+    """Return no amounts: every further load is unknown."""
+    return NO_LOADS
+
+
+def require_loads(name: str, amounts: LoadAmounts) -> None:
+    """Check that all *amounts* are at least 0, and the names of the loads.
+
+    Raises:
+        ModelError: An amount or a name is invalid; the message begins with *name*.
+    """
+    for load, amount in amounts.items():
+        require_load_name(name, load)
+        require_amount(f"{name}: {load}", amount)
+
+
+def require_load_name(name: str, load: str) -> None:
+    """Check that *load* is the name of a further load.
+
+    Raises:
+        ModelError: It is not; the message begins with *name*.
+    """
+    if not load or load in OTHER_LOADS:
+        expected = f"a name other than {' and '.join(OTHER_LOADS)}"
+        raise ModelError(f"{name}: expected {expected}, got {load!r}")
 
 
 def resource_pair(amount: Resources) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from opendrs.model.guest import Guest
 from opendrs.model.identifiers import GuestId, NodeId
 from opendrs.model.node import Node, NodeState
 from opendrs.model.plan import Action, Migration, PowerOff, PowerOn, Relocation
-from opendrs.model.resources import MAX_AMOUNT, UNKNOWN_PRESSURE, Usage
+from opendrs.model.resources import MAX_AMOUNT, UNKNOWN_PRESSURE, LoadAmounts, Usage
 from opendrs.model.rule import Rule
 
 Amount = TypeVar("Amount", int, float)
@@ -67,7 +67,8 @@ class Snapshot:
 
         A guest is assumed to use the same amounts on the target as on the source. Its
         busy cores are added to the load average of the target and removed from that of
-        the source. The pressure of both nodes and of the guest is unknown afterwards. A
+        the source. A further load of a node is unknown afterwards if that of the guest
+        is. The pressure of both nodes and of the guest is unknown afterwards. A
         powered-on node is assumed to use nothing, and so is a stopped guest. Local
         disks of a guest are on the target, and occupy space there.
 
@@ -85,7 +86,7 @@ class Snapshot:
                 guest = _migrating_guest(action, nodes, guests)
                 if not isinstance(action, Relocation):
                     for name, sign in ((action.source, -1), (action.target, 1)):
-                        nodes[name] = _add_usage(nodes[name], guest.usage, sign)
+                        nodes[name] = _add_usage(nodes[name], guest, sign)
                 guest, *changed = copy_disks(
                     guest, nodes[action.source], nodes[action.target]
                 )
@@ -149,8 +150,12 @@ def _place_guest(guest: Guest, target: NodeId) -> Guest:
     return replace(guest, node=target, migrating_to=None, pressure=UNKNOWN_PRESSURE)
 
 
-def _add_usage(node: Node, usage: Usage, sign: int) -> Node:
-    """Return *node* with *usage* added (1) or removed (-1); None where unknown."""
+def _add_usage(node: Node, guest: Guest, sign: int) -> Node:
+    """Return *node* with the use of *guest* added (1) or removed (-1).
+
+    It is unknown where that of the node or of the guest is.
+    """
+    usage = guest.usage
     return replace(
         node,
         usage=Usage(
@@ -159,7 +164,19 @@ def _add_usage(node: Node, usage: Usage, sign: int) -> Node:
         ),
         load_average=_add_amount(node.load_average, usage.cpu, sign),
         pressure=UNKNOWN_PRESSURE,
+        loads=_add_loads(node.loads, guest.loads, sign),
     )
+
+
+def _add_loads(loads: LoadAmounts, amounts: LoadAmounts, sign: int) -> LoadAmounts:
+    """Return *loads* with *amounts* added or removed; absent where one is unknown."""
+    if not loads:
+        return loads
+    return {
+        name: total
+        for name, amount in loads.items()
+        if (total := _add_amount(amount, amounts.get(name), sign)) is not None
+    }
 
 
 def _add_amount(

@@ -9,6 +9,7 @@ from opendrs.config import write_snapshot
 from opendrs.model import (
     Affinity,
     AntiAffinity,
+    GuestId,
     Node,
     NodeId,
     NodeState,
@@ -17,7 +18,7 @@ from opendrs.model import (
     Snapshot,
     Stall,
 )
-from support.builders import cluster, guest_ids, node
+from support.builders import cluster, guest, guest_ids, node
 from support.terminal import RunOpendrs, run_opendrs_in_terminal
 
 APART = AntiAffinity(guests=guest_ids("vm1", "vm2"), name="apart")
@@ -68,6 +69,24 @@ def test_shows_the_worst_pressure_if_any_is_known(opendrs: RunOpendrs) -> None:
 
     assert line_starting(text, "a ")[-2:] == ["25%", "io"]
     assert line_starting(text, "b ")[-1] == "?"
+
+
+def test_shows_further_loads_if_any_is_known(opendrs: RunOpendrs) -> None:
+    full = {"loads": {"network": 5e8}, "load_capacities": {"network": 1.25e9}}
+    nodes = {
+        NodeId("a"): node("a", 0.5, **full),
+        NodeId("b"): node("b", 0.5, loads={"network": 2e8}),
+    }
+    web = guest("vm1", "a", 0.1, loads={"network": 31_250_000.0})
+
+    text = show(
+        opendrs, Snapshot(PAIR.taken_at, nodes=nodes, guests={GuestId("vm1"): web})
+    )
+
+    # 500 of 1,250 MB/s on the first node; the second one has no known capacity.
+    assert line_starting(text, "a ")[-1] == "40%"
+    assert line_starting(text, "b ")[-1] == "200M"
+    assert line_starting(text, "vm1")[-2:] == ["31.2M", "live"]
 
 
 def test_lists_guests_when_they_are_few(opendrs: RunOpendrs) -> None:

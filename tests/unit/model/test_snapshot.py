@@ -49,6 +49,39 @@ def test_after_a_move_the_guest_and_its_usage_are_on_the_target(move: Action) ->
     assert after.nodes[B].usage.memory == 30 * GIB
 
 
+def test_after_a_move_the_further_loads_of_the_guest_are_on_the_target() -> None:
+    before = replace(
+        PLAIN,
+        nodes={
+            A: node("a", 0.5, loads={"network": 50e6, "disk": 9.0}),
+            B: node("b", 0.1, loads={"network": 10e6}),
+        },
+        guests={VM: guest("vm", "a", 0.2, loads={"network": 20e6})},
+    )
+
+    after = before.apply(MOVE)
+
+    # 50 - 20 and 10 + 20 MB/s; the disk load of the guest is unknown.
+    assert after.nodes[A].loads == {"network": 30e6}
+    assert after.nodes[B].loads == {"network": 30e6}
+    assert after.guests[VM].loads == {"network": 20e6}
+
+
+@pytest.mark.parametrize(
+    ("field", "amounts", "message"),
+    [
+        ("loads", {"network": -1.0}, "a: loads: network: expected a finite number"),
+        ("loads", {"memory": 1.0}, "a: loads: expected a name other than cpu and"),
+        ("load_capacities", {"disk": 0.0}, "a: load_capacities: disk: expected more"),
+    ],
+)
+def test_node_with_an_invalid_further_load_is_rejected(
+    field: str, amounts: dict[str, float], message: str
+) -> None:
+    with pytest.raises(ModelError, match=message):
+        node("a", 0.5, **{field: amounts})
+
+
 def test_after_several_steps_is_after_one_and_then_the_next() -> None:
     sleep, back = PowerOff(A), ColdMigration(VM, B, A)
 
