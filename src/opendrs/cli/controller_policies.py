@@ -6,7 +6,7 @@ from typing import Any
 
 from opendrs.config.schedule_settings import ScheduleSettings
 from opendrs.config.settings import Settings
-from opendrs.controller.agent_requests import RequestBatch
+from opendrs.controller.agent_requests import AgentLog, RequestBatch
 from opendrs.controller.cycle import DecisionSource, PolicyDecisionSource
 from opendrs.controller.policy_schedule import PolicySchedule, ScheduledPolicy
 from opendrs.policies import Policy
@@ -41,39 +41,60 @@ def configured_schedule(
     """
     if not settings.schedule:
         return None
-    entries = [_scheduled(settings, each, store, clock) for each in settings.schedule]
+    agent_log = AgentLog()
+    entries = [
+        _scheduled(settings, each, store, clock, agent_log)
+        for each in settings.schedule
+    ]
     interval = settings.controller.interval
     return PolicySchedule(entries, interval, settings.limits, store, clock)
 
 
 def _scheduled(
-    settings: Settings, entry: ScheduleSettings, store: DatabaseStore, clock: Clock
+    settings: Settings,
+    entry: ScheduleSettings,
+    store: DatabaseStore,
+    clock: Clock,
+    agent_log: AgentLog,
 ) -> ScheduledPolicy:
     """Return *entry* with its decision source."""
     policy = scheduled_policy(settings, entry)
-    source = source_of_decisions(policy, settings, store, clock, schedule=entry.name)
+    source = source_of_decisions(
+        policy, settings, store, clock, schedule=entry.name, agent_log=agent_log
+    )
     if isinstance(source, RequestBatch):
         return ScheduledPolicy(entry, source, source.has_requests)
     return ScheduledPolicy(entry, source)
 
 
-def source_of_decisions(
+def source_of_decisions(  # noqa: PLR0913 - each a dependency of a decision
     policy: Policy[Any],
     settings: Settings,
     store: DatabaseStore,
     clock: Clock,
     *,
     schedule: str = "",
+    agent_log: AgentLog | None = None,
 ) -> DecisionSource:
     """Return the source of the decisions of *policy*.
 
     With agents, `consolidate` decides on their requests.
+
+    Args:
+        policy: The policy.
+        settings: The configuration.
+        store: The store.
+        clock: The time.
+        schedule: Name of the entry of the schedule with *policy*, or empty.
+        agent_log: Log of the agents that several sources share.
     """
     if settings.api is None or not isinstance(policy, Consolidate):
         return PolicyDecisionSource(policy, store, schedule)
     limits = settings.api.staleness_limits(settings.agent_interval)
     requests = DatabaseRequestStore(store)
-    return RequestBatch(policy, requests, store, clock, limits, schedule=schedule)
+    return RequestBatch(
+        policy, requests, store, clock, limits, schedule=schedule, agent_log=agent_log
+    )
 
 
 def describe_cycles(settings: Settings) -> str:

@@ -266,14 +266,16 @@ def _additional_text(additional: AdditionalGuests | None) -> Text:
 
 
 def _policy_line(outcome: PolicyOutcome) -> str:
+    """Return the reason, and the cost of a plan or why there is none.
+
+    The detail of a plan is left out: its effect and its cost are shown.
+    """
     decision = outcome.decision
-    migrations = format_count(outcome.migrations, "migration")
-    cost = f"{migrations}, {format_bytes(outcome.transfer)} to transfer"
-    return (
-        f"then {outcome.policy}: {reason_text(decision.reason)}"
-        f"{f': {decision.detail}' if decision.detail else ''}"
-        f"{f'; {cost}' if decision.plan.steps else ''}"
-    )
+    line = f"then {outcome.policy}: {reason_text(decision.reason)}"
+    if decision.plan.steps:
+        migrations = format_count(outcome.migrations, "migration")
+        return f"{line}; {migrations}, {format_bytes(outcome.transfer)} to transfer"
+    return f"{line}: {decision.detail}" if decision.detail else line
 
 
 def _print_problems(screen: Console, result: ScenarioResult, limit: int | None) -> None:

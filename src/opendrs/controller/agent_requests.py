@@ -206,6 +206,31 @@ def repair_before_requests(
     return first_repair(policy, visible, memory)
 
 
+class AgentLog:
+    """Log of the agents that are unresponsive, with a line for each change."""
+
+    def __init__(self) -> None:
+        self._unresponsive: frozenset[NodeId] = frozenset()
+
+    def update(self, snapshot: Snapshot, responsive: Iterable[RequestRecord]) -> None:
+        """Log the online nodes without a request in *responsive*, if they changed."""
+        online = {name for name, node in snapshot.nodes.items() if node.online}
+        unresponsive = frozenset(online - {request.node for request in responsive})
+        if unresponsive != self._unresponsive:
+            names = sorted(unresponsive)
+            log_event(
+                LogEventCode.AGENTS_UNRESPONSIVE
+                if unresponsive
+                else LogEventCode.AGENTS_RECOVERED,
+                f"agents unresponsive: {', '.join(names)}"
+                if unresponsive
+                else "all agents are responsive",
+                level=logging.WARNING if unresponsive else logging.INFO,
+                nodes=names,
+            )
+        self._unresponsive = unresponsive
+
+
 class RequestBatch:
     """Decision source that evaluates the newest request of each host agent.
 
@@ -219,6 +244,8 @@ class RequestBatch:
         clock: The time.
         limits: Validity of requests and samples.
         schedule: Name of the entry of the schedule that it decides for, or empty.
+        agent_log: Log of the agents, shared by the entries of a schedule; None for one
+            of its own.
     """
 
     def __init__(  # noqa: PLR0913 - each a dependency of a decision
@@ -230,6 +257,7 @@ class RequestBatch:
         limits: StalenessLimits,
         *,
         schedule: str = "",
+        agent_log: AgentLog | None = None,
     ) -> None:
         self._policy = policy
         self._request_store = request_store
@@ -238,7 +266,7 @@ class RequestBatch:
         self._limits = limits
         self._schedule = schedule
         self._pending: tuple[PendingRequest, ...] = ()
-        self._unresponsive: frozenset[NodeId] = frozenset()
+        self._agent_log = agent_log or AgentLog()
 
     @property
     def policy(self) -> Consolidate:
@@ -276,7 +304,7 @@ class RequestBatch:
             if request.node in snapshot.nodes
             and not is_unresponsive(request, now, self._limits)
         ]
-        self._log_unresponsive(snapshot, responsive)
+        self._agent_log.update(snapshot, responsive)
         self._pending = ()
         without_samples: AgentInput = {
             "guests": {},
@@ -403,25 +431,6 @@ class RequestBatch:
                 for request in responsive
             },
         }
-
-    def _log_unresponsive(
-        self, snapshot: Snapshot, responsive: Iterable[RequestRecord]
-    ) -> None:
-        online = {name for name, node in snapshot.nodes.items() if node.online}
-        unresponsive = frozenset(online - {request.node for request in responsive})
-        if unresponsive != self._unresponsive:
-            names = sorted(unresponsive)
-            log_event(
-                LogEventCode.AGENTS_UNRESPONSIVE
-                if unresponsive
-                else LogEventCode.AGENTS_RECOVERED,
-                f"agents unresponsive: {', '.join(names)}"
-                if unresponsive
-                else "all agents are responsive",
-                level=logging.WARNING if unresponsive else logging.INFO,
-                nodes=names,
-            )
-        self._unresponsive = unresponsive
 
     def _update(self, requests: Sequence[RequestRecord]) -> None:
         if requests:

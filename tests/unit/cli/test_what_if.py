@@ -73,6 +73,22 @@ def test_json_is_complete(opendrs: RunOpendrs) -> None:
     assert document["dispensable_nodes"]["nodes"]
 
 
+def test_plan_of_a_policy_has_its_cost_once(opendrs: RunOpendrs) -> None:
+    answer = what_if(opendrs, "--policy", "optimize")
+
+    [line] = [each for each in answer.out.splitlines() if each.startswith("then ")]
+    assert line.startswith("then optimize: ")
+    assert line.endswith(" GiB to transfer")
+    assert (line.count("migration"), line.count("GiB")) == (1, 1)
+
+
+def test_policy_without_a_plan_has_its_detail(opendrs: RunOpendrs) -> None:
+    answer = what_if(opendrs, "--policy", "balance", "--set", "threshold=9")
+
+    [line] = [each for each in answer.out.splitlines() if each.startswith("then ")]
+    assert "threshold 9" in line
+
+
 def test_guests_that_do_not_fit_have_status_1_and_a_reason(opendrs: RunOpendrs) -> None:
     answer = what_if(opendrs, "--fail", "a", snapshot=TIGHT)
 
