@@ -93,7 +93,7 @@ def scheduled_policies(
     """
     if not settings.schedule:
         raise ConfigurationError(
-            "--schedule: expected tables [[schedule]] in the configuration, got none",
+            "schedule: expected tables [[schedule]] in the configuration, got none",
             code=DiagnosticCode.INCONSISTENT,
         )
     shortest = max(every, interval)

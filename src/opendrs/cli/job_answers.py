@@ -12,7 +12,7 @@ from typing import Any
 
 from opendrs.cli.backtest_record import load_record
 from opendrs.cli.backtest_report import BacktestReport, report_document
-from opendrs.cli.backtest_run import load_policies
+from opendrs.cli.backtest_run import PolicyChoice
 from opendrs.cli.drain_requests import drain_preview, require_drainable
 from opendrs.cli.drain_tables import preview_document
 from opendrs.cli.drill_failure import (
@@ -41,7 +41,7 @@ from opendrs.placement import start_placement
 from opendrs.ports import CycleRecord, HistoryFilter, Store
 from opendrs.pve_ha.simulator.process_pool import simulate_failures
 from opendrs.rules.undo import ORIGIN as UNDO_ORIGIN
-from opendrs.simulation.backtest import BacktestSettings, run_backtest
+from opendrs.simulation.backtest import run_backtest
 from opendrs.store import History
 
 Question = Mapping[str, Any]
@@ -220,19 +220,22 @@ def backtest(platform: str, settings: Settings, question: Question) -> Answer:
             f"settings: {unknown[0]}: expected one of the policies",
             code=DiagnosticCode.UNKNOWN_NAME,
         )
-    load_policies(names, settings, changes)  # before the record is read
-    record = load_record(platform, settings, question["since"])
-    every = question["every"]
-    backtest_settings = BacktestSettings(
-        policies=load_policies(names, settings, changes, max(every, record.interval)),
-        limits=settings.limits,
+    every, seed = question["every"], 1
+    choice = PolicyChoice(
+        settings=settings,
+        names=names,
+        changes=changes,
+        with_schedule=question["schedule"],
         every=every,
+        seed=seed,
     )
-    rows = tuple(run_backtest(record, backtest_settings))
-    return report_document(
-        BacktestReport(source=platform, record=record, every=every, seed=1, rows=rows),
-        with_series=False,
+    choice.backtest_settings()  # reports errors before the record is read
+    record = load_record(platform, settings, question["since"])
+    rows = tuple(run_backtest(record, choice.backtest_settings(record.interval)))
+    report = BacktestReport(
+        source=platform, record=record, every=every, seed=seed, rows=rows
     )
+    return report_document(report, with_series=False)
 
 
 def _record(history: History, run: str | None) -> CycleRecord:

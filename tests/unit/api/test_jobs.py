@@ -161,6 +161,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[s
     config.write_text(
         '[platform.lab]\nkind = "command"\nsnapshot_command = ["true"]\n'
         f'[store]\npath = "{path}"\n'
+        '[[schedule]]\npolicy = "balance"\n'
     )
     with SqliteStore(path, Access.CONTROL) as store:
         store.save("platform", {"name": "lab"})
@@ -255,6 +256,17 @@ def test_backtest_has_a_row_for_each_policy(client: TestClient) -> None:
     assert found["record"]["snapshots"] == 3
 
 
+@pytest.mark.parametrize("policies", [[], ["repair"]])
+def test_backtest_runs_the_schedule_as_one_row(
+    client: TestClient, policies: list[str]
+) -> None:
+    found = result(client, kind="backtest", policies=policies, schedule=True)
+
+    run = [each for each in found["rows"] if each["kind"] in ("policy", "schedule")]
+    assert [each["name"] for each in run] == [*policies, "schedule"]
+    assert run[-1]["kind"] == "schedule"
+
+
 def test_drill_shows_each_failure(client: TestClient) -> None:
     found = result(client, kind="drill", assume_ha=True)
 
@@ -290,6 +302,7 @@ def test_question_about_an_unknown_name_is_rejected(
         {"kind": "what-if", "zz": 1},
         {"kind": "what-if", "growth": "1"},
         {"kind": "place", "count": 0},
+        {"kind": "backtest"},
         {"kind": "backtest", "policies": []},
         {},
     ],

@@ -127,7 +127,7 @@ def test_schedule_is_a_row_of_its_own(opendrs: RunOpendrs, history: Path) -> Non
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ((), "--schedule: expected tables [[schedule]]"),
+        ((), "schedule: expected tables [[schedule]]"),
         (("--set", "threshold=0.1"), "--set: requires --policy"),
     ],
 )

@@ -876,8 +876,17 @@ export interface components {
              * @enum {string}
              */
             kind: "backtest";
-            /** Policies */
-            policies: string[];
+            /**
+             * Policies
+             * @description At least one, unless `schedule` is true.
+             */
+            policies?: string[];
+            /**
+             * Schedule
+             * @description Run the configured schedule, too: its policies at their times, as one row.
+             * @default false
+             */
+            schedule: boolean;
             /**
              * Settings
              * @description By policy.

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, JsonValue, StrictFloat, StrictInt
+from pydantic import (
+    Field,
+    JsonValue,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    model_validator,
+)
 
 from opendrs.api.jobs import JobProblem, JobState
 from opendrs.api.schema.common import MAX_NAME, Document, RequestDocument
@@ -90,7 +97,21 @@ class BacktestRequest(RequestDocument):
     """Policies over the recorded load."""
 
     kind: Literal["backtest"]
-    policies: Annotated[list[Name], Field(min_length=1, max_length=10)]
+    policies: Annotated[
+        list[Name],
+        Field(
+            max_length=10,
+            default_factory=list,
+            description="At least one, unless `schedule` is true.",
+        ),
+    ]
+    schedule: Annotated[
+        StrictBool,
+        Field(
+            description="Run the configured schedule, too: its policies at their "
+            "times, as one row."
+        ),
+    ] = False
     settings: Annotated[
         dict[Name, dict[Name, JsonValue]],
         Field(max_length=10, default_factory=dict, description="By policy."),
@@ -101,6 +122,12 @@ class BacktestRequest(RequestDocument):
     every: Annotated[
         Number, Field(ge=0, le=1e8, description="Seconds between decisions.")
     ] = 0.0
+
+    @model_validator(mode="after")
+    def _require_rows(self) -> Self:
+        if not self.policies and not self.schedule:
+            raise ValueError("policies: expected at least one, or schedule, got none")
+        return self
 
 
 class DrillRequest(RequestDocument):
