@@ -7,10 +7,10 @@ from typing import Any
 from opendrs.cli.drain_tables import DrainPreview
 from opendrs.cli.platform_store import (
     cli_actor,
-    enrich_from_store,
     open_operator_store,
     open_to_read,
 )
+from opendrs.cli.recorded_state import enrich_from_store
 from opendrs.cli.sources import ClusterSource, observe
 from opendrs.config.controller_settings import Mode
 from opendrs.config.settings import Settings

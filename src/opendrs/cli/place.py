@@ -29,8 +29,8 @@ from opendrs.cli.platform_store import (
     load_entry,
     open_operator_store,
     operator_action,
-    with_occupied_resources,
 )
+from opendrs.cli.recorded_state import with_occupied_resources
 from opendrs.cli.sources import (
     ClusterSource,
     load_settings,

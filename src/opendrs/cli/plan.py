@@ -33,8 +33,8 @@ from opendrs.cli.plan_summary import (
     summarize,
 )
 from opendrs.cli.plan_tables import print_decision
-from opendrs.cli.platform_store import enrich_from_store
 from opendrs.cli.progress import planning_spinner
+from opendrs.cli.recorded_state import enrich_from_store
 from opendrs.cli.schedule_tables import print_schedule, schedule_document
 from opendrs.cli.sources import load_settings, observe, open_source
 from opendrs.cli.time_limit import choose_policy, decide_within

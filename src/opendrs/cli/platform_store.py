@@ -6,23 +6,14 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from getpass import getuser
-from typing import Any
 
-from opendrs.cli.sources import ClusterSource
+from opendrs.cli.sources import ClusterSource, has_store
 from opendrs.config import DiagnosticCode
 from opendrs.config.secret_sources import given_sources
 from opendrs.config.settings import Settings
-from opendrs.controller import enrich_snapshot
-from opendrs.controller.drained_nodes import with_drained_nodes
-from opendrs.controller.history import warn_future_records
-from opendrs.controller.in_flight import add_open_migrations
-from opendrs.controller.node_inventory import fill_known_nodes
 from opendrs.controller.operator_commands import Actor
-from opendrs.controller.reservations import add_reservations
 from opendrs.errors import ConfigurationError, StoreError
 from opendrs.escapes import repr_value
-from opendrs.model import Snapshot
-from opendrs.policies import Policy
 from opendrs.ports import Clock, OperatorAction, Store
 from opendrs.store import (
     Access,
@@ -35,68 +26,6 @@ from opendrs.store import (
 from opendrs.transport.secrets import read_located_secret
 
 OWNER_KEY = "platform"  # the key in the store for the name of its platform
-
-
-def enrich_from_store(
-    snapshot: Snapshot, policy: Policy[Any], source: ClusterSource, settings: Settings
-) -> Snapshot:
-    """Return *snapshot* with the data recorded in the store of *source*, if any.
-
-    Raises:
-        ConfigurationError: The store belongs to another platform.
-        StoreError: The store cannot be read.
-    """
-    if not source.is_persistent or not has_store(source.platform.name, settings):
-        return snapshot
-    with _database(settings, source.platform.name, Access.READ) as store:
-        store_owner(store, source.platform.name)
-        warn_future_records(store, source.clock.now())
-        return enrich_snapshot(snapshot, policy, store, settings.protection)
-
-
-def with_recorded_nodes(
-    snapshot: Snapshot, source: ClusterSource, settings: Settings
-) -> Snapshot:
-    """Return *snapshot* with what the store knows about its nodes.
-
-    Nodes that are powered off have their recorded capacity, and nodes that operators
-    drain are in maintenance.
-
-    Returns *snapshot* unchanged if there is no store, or if it belongs to another
-    platform.
-
-    Raises:
-        StoreError: The store cannot be read.
-    """
-    if not source.is_persistent or not has_store(source.platform.name, settings):
-        return snapshot
-    with _database(settings, source.platform.name, Access.READ) as store:
-        owner = store.load(OWNER_KEY) or {}
-        if owner.get("name") != source.platform.name:
-            return snapshot
-        return with_drained_nodes(fill_known_nodes(snapshot, store), store)
-
-
-def with_occupied_resources(
-    snapshot: Snapshot, source: ClusterSource, settings: Settings
-) -> Snapshot:
-    """Return *snapshot* with what the store knows to occupy resources.
-
-    These are migrations that may be running without being visible, and reservations.
-    Nodes that are powered off have their recorded capacity, and nodes that operators
-    drain are in maintenance. Other than with `enrich_from_store`, nothing limits
-    migrations that would be allowed later.
-
-    Raises:
-        ConfigurationError: The store belongs to another platform.
-        StoreError: The store cannot be read.
-    """
-    if not source.is_persistent or not has_store(source.platform.name, settings):
-        return snapshot
-    with _database(settings, source.platform.name, Access.READ) as store:
-        store_owner(store, source.platform.name)
-        counted = add_open_migrations(fill_known_nodes(snapshot, store), store)
-        return add_reservations(with_drained_nodes(counted, store), store)
 
 
 @contextmanager
@@ -117,7 +46,7 @@ def open_to_read(
         with SqliteStore(None) as empty:
             yield empty
         return
-    with _database(settings, name, Access.READ) as store:
+    with open_recorded(name, settings) as store:
         store_owner(store, name)
         yield store
 
@@ -134,13 +63,15 @@ def load_entry(name: str, settings: Settings, key: str) -> Mapping[str, object] 
         return store.load(key)
 
 
-def has_store(name: str, settings: Settings) -> bool:
-    """Return False if the platform *name* has no store; True if that is unknown."""
-    path = settings.store_path(name)
-    try:
-        return path is None or path.exists()
-    except (OSError, ValueError):  # opening the store reports the error
-        return True
+def open_recorded(name: str, settings: Settings) -> SqliteStore | PostgresqlStore:
+    """Return the store of the platform *name*, which may belong to another one.
+
+    A `with` statement opens it for reading.
+
+    Raises:
+        ConfigurationError: The password of the database cannot be read.
+    """
+    return _database(settings, name, Access.READ)
 
 
 def _database(

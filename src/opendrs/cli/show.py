@@ -24,7 +24,7 @@ from opendrs.cli.options import (
     format_option,
     source_argument,
 )
-from opendrs.cli.platform_store import with_recorded_nodes
+from opendrs.cli.recorded_state import with_recorded_nodes
 from opendrs.cli.sources import load_settings, observe, open_source
 from opendrs.config import snapshot_document
 from opendrs.model import Snapshot

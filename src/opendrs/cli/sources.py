@@ -100,6 +100,15 @@ def load_store_settings(config: Path | None, platform: str) -> Settings:
     return settings
 
 
+def has_store(name: str, settings: Settings) -> bool:
+    """Return False if the platform *name* has no store; True if that is unknown."""
+    path = settings.store_path(name)
+    try:
+        return path is None or path.exists()
+    except (OSError, ValueError):  # opening the store reports the error
+        return True
+
+
 def _is_unrelated(path: KeyPath, platform: str) -> bool:
     """Return True if an error at *path* concerns neither the store nor the mode."""
     table, *keys = path or ("",)

@@ -20,8 +20,8 @@ from opendrs.cli.options import (
     set_option,
     source_argument,
 )
-from opendrs.cli.platform_store import with_occupied_resources
 from opendrs.cli.progress import planning_spinner
+from opendrs.cli.recorded_state import with_occupied_resources
 from opendrs.cli.scenario_options import (
     PercentageParameter,
     read_guest_size,

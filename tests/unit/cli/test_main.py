@@ -15,6 +15,7 @@ import click
 import pytest
 
 from opendrs.cli import main as entry
+from opendrs.config import write_snapshot
 from opendrs.errors import (
     DiagnosticCode,
     InvalidFileError,
@@ -23,6 +24,7 @@ from opendrs.errors import (
     PlatformUnavailableError,
     StoreError,
 )
+from support.builders import cluster
 from support.terminal import RunOpendrs
 
 PROGRAM = Path(sys.executable).with_name("opendrs")
@@ -211,6 +213,23 @@ def test_help_loads_no_large_library() -> None:
     done = run_main(sys.executable, "-c", program)
 
     assert done.stdout.endswith(b"set()\n")
+
+
+@pytest.mark.parametrize("command", ["plan", "show", "what-if"])
+def test_command_for_a_file_loads_no_database_library(
+    command: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "cluster.json"
+    write_snapshot(cluster({"a": 0.5, "b": 0.1}, {"vm": ("a", 0.4)}), path)
+    program = (
+        "import sys; from opendrs.cli.main import run;"
+        f"run([{command!r}, {str(path)!r}]);"
+        "print({'sqlalchemy', 'opendrs.store'} & set(sys.modules))"
+    )
+
+    done = run_main(sys.executable, "-c", program)
+
+    assert done.stdout.endswith(b"\nset()\n")
 
 
 def test_a_closed_pipe_is_quiet() -> None:

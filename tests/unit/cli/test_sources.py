@@ -6,11 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from opendrs.cli.platform_store import (
-    enrich_from_store,
-    open_store,
-    with_recorded_nodes,
-)
+from opendrs.cli.platform_store import open_store
+from opendrs.cli.recorded_state import enrich_from_store, with_recorded_nodes
 from opendrs.cli.sources import ClusterSource, observe, open_source, simulated_source
 from opendrs.config import write_snapshot
 from opendrs.config.platform_kinds import PlatformConnection
