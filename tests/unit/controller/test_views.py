@@ -22,7 +22,11 @@ from opendrs.controller.views.attention import (
 from opendrs.controller.views.cluster_columns import EMPTY_COLUMNS, cluster_columns
 from opendrs.controller.views.consolidation import consolidation_document
 from opendrs.controller.views.figures import cluster_figures
-from opendrs.controller.views.load_points import load_point, node_series
+from opendrs.controller.views.load_points import (
+    cluster_series,
+    load_point,
+    node_series,
+)
 from opendrs.controller.views.reasons import NodeReason, reason_documents
 from opendrs.controller.views.remedies import remedy
 from opendrs.controller.views.rule_states import rule_documents
@@ -46,6 +50,7 @@ from opendrs.model import (
     TagExclusion,
 )
 from opendrs.policies import Balance
+from opendrs.policies.consolidation import Consolidate
 from opendrs.ports import (
     CycleRecord,
     LeaseHolder,
@@ -85,6 +90,19 @@ def test_figures_of_a_cluster() -> None:
     assert found.worst_node == "a"
     assert (found.highest_cpu, found.highest_memory) == pytest.approx((0.9, 0.9))
     assert (found.suffering_guests, found.violated_rules) == (0, 1)
+    assert (found.online_nodes, found.power) == (2, None)
+
+
+def test_figures_have_the_power_that_consolidate_estimates() -> None:
+    snapshot = cluster(nodes={"a": 0.5, "b": 0.0}, guests={"one": ("a", 0.5)})
+    record = decided(snapshot, Consolidate())
+
+    found = cluster_figures(record)
+    series = cluster_series([load_point(record)])
+
+    assert found.power == record.document["decision"]["before"]["power_watts"] > 0
+    assert series["power"] == [found.power]
+    assert series["online_nodes"] == [2]
 
 
 def test_suffering_guests_are_stalled_or_on_a_full_node() -> None:

@@ -268,7 +268,7 @@ export interface paths {
         };
         /**
          * Get figures of the cluster over time
-         * @description Get imbalance, highest loads, suffering guests and violated rules over time.
+         * @description Get imbalance, highest loads, violated rules and power over time.
          *
          *     The default is the last day before `until`, or before now.
          */
@@ -955,6 +955,13 @@ export interface components {
              * @description Imbalance of the node loads in the metric of the policy.
              */
             imbalance: (number | null)[];
+            /** Online Nodes */
+            online_nodes: number[];
+            /**
+             * Power
+             * @description Power of the online nodes in watts, as the policy consolidate estimates it; null with other policies.
+             */
+            power: (number | null)[];
             /** Run */
             run: string[];
             /**

@@ -1,8 +1,9 @@
-/** Consolidation: power, nodes that are powered off, and power actions. */
+/** Consolidation: power and energy, nodes that are powered off, and power actions. */
 
 import type { JSX } from "preact";
 import { get } from "../api/client";
-import type { Consolidation as Document } from "../api/types";
+import type { ClusterSeries, Consolidation as Document } from "../api/types";
+import { Chart, type Line } from "../components/chart";
 import { JobRunner } from "../components/job";
 import { Change, Empty, Facts, Heading, NodeLink, Panel, Pending, StateBadge } from "../components/parts";
 import { count, dateTime, words } from "../format";
@@ -10,13 +11,34 @@ import { useDocument } from "../live/loader";
 import { state } from "../live/state";
 
 const SHOWN = 200;
+const POWER: readonly Line[] = [{ name: "power", label: "Power" }];
+const ONLINE: readonly Line[] = [{ name: "online_nodes", label: "Online nodes" }];
 
 function watts(value: number | null | undefined): string {
   return value == null ? "–" : `${Math.round(value)} W`;
 }
 
+/** Return the energy in kWh between the points of known power; null if there are fewer than two. */
+function energyOf(series: ClusterSeries): number | null {
+  let energy: number | null = null;
+  for (let i = 1; i < series.at.length; i += 1) {
+    const before = series.power[i - 1] ?? null;
+    const after = series.power[i] ?? null;
+    if (before === null || after === null) continue;
+    const hours = (Date.parse(series.at[i] ?? "") - Date.parse(series.at[i - 1] ?? "")) / 3_600_000;
+    energy = (energy ?? 0) + (hours * (before + after)) / 2000;
+  }
+  return energy;
+}
+
+function energyText(series: ClusterSeries | null): string {
+  const energy = series === null ? null : energyOf(series);
+  return energy === null ? "–" : `${energy.toFixed(energy < 10 ? 2 : 0)} kWh`;
+}
+
 export function Consolidation(): JSX.Element {
   const run = state.value?.controller.last_cycle?.run;
+  const series = useDocument<ClusterSeries>("series", (abort) => get("/history/series", abort), run ?? "");
   const found = useDocument<Document>("consolidation", (abort) => get("/consolidation", abort), run);
   const shown = found.value;
   return (
@@ -33,8 +55,21 @@ export function Consolidation(): JSX.Element {
               ["Powered off", count(shown.sleeping.length, "node")],
               ["Online without guests", count(shown.empty_nodes.length, "node")],
               ["Power (estimated)", shown.power_after === null ? watts(shown.power) : <Change before={shown.power} after={shown.power_after} show={watts} />],
+              ["Energy of the last day (estimated)", energyText(series.value)],
             ]}
           />
+          <div class="columns">
+            <Panel title="Power over time (estimated)">
+              {series.value?.power.every((each) => each === null) ? (
+                <Empty>Only the policy consolidate estimates the power.</Empty>
+              ) : (
+                <Chart label="Power over time" series={series.value} lines={POWER} show={watts} />
+              )}
+            </Panel>
+            <Panel title="Online nodes">
+              <Chart label="Online nodes" series={series.value} lines={ONLINE} whole show={(value) => (value == null ? "–" : String(value))} />
+            </Panel>
+          </div>
           <div class="columns">
             <Off document={shown} />
             <EmptyNodes document={shown} />

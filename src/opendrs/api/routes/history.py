@@ -207,7 +207,7 @@ def _add_series(router: APIRouter, context: ApiContext) -> None:
         form: Conditions = conditions,
         principal: Principal = viewer,
     ) -> Response:
-        """Get imbalance, highest loads, suffering guests and violated rules over time.
+        """Get imbalance, highest loads, violated rules and power over time.
 
         The default is the last day before `until`, or before now.
         """

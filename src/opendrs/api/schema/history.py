@@ -155,6 +155,14 @@ class ClusterSeries(Document):
         list[int], Field(description="Guests that get too few resources.")
     ]
     violated_rules: Annotated[list[int], Field(description="Strict rules.")]
+    online_nodes: list[int]
+    power: Annotated[
+        list[float | None],
+        Field(
+            description="Power of the online nodes in watts, as the policy consolidate "
+            "estimates it; null with other policies."
+        ),
+    ]
     complete: Annotated[
         bool, Field(description="False: request again for the other points.")
     ]

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from opendrs.controller.views.figures import reading_record
+from opendrs.controller.views.figures import POWER, reading_record
 from opendrs.model import NodeState, PowerOff, PowerOn, format_timestamp
 from opendrs.policies.consolidation import Consolidate
 from opendrs.ports import CycleRecord, StepRecord
 
 Plain = Mapping[str, Any]
 Document = dict[str, Any]
-
-POWER = "power_watts"  # metric of the policy consolidate: the sum over the online nodes
 
 
 def consolidation_document(

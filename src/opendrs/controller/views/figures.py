@@ -18,6 +18,7 @@ from opendrs.ports import CycleRecord
 Plain = Mapping[str, Any]
 
 CPU_LIMIT = 0.95  # busy fraction of the cores above which guests wait for each other
+POWER = "power_watts"  # metric of the policy consolidate: the sum over the online nodes
 STALL_LIMIT = 0.75  # stalled fraction of time; default of the policy pressure
 
 
@@ -33,6 +34,9 @@ class ClusterFigures:
         highest_memory: The same of the memory.
         suffering_guests: Number of running guests that get too few resources.
         violated_rules: Number of violated strict rules.
+        online_nodes: Number of nodes that are online.
+        power: Estimated power of the online nodes in watts. Only the policy consolidate
+            estimates it.
     """
 
     imbalance: float | None
@@ -41,6 +45,8 @@ class ClusterFigures:
     highest_memory: float | None
     suffering_guests: int
     violated_rules: int
+    online_nodes: int
+    power: float | None
 
 
 @contextmanager
@@ -72,13 +78,18 @@ def cluster_figures(
 
 
 def _figures(document: Plain, metric: ImbalanceMetric) -> ClusterFigures:
-    loads = {
-        name: load
+    online = {
+        name: node
         for name, node in document["snapshot"]["nodes"].items()
         if node.get("state") == NodeState.ONLINE.value
-        and (load := known_load(node)) is not None
     }
-    violated = document["decision"].get("violations", {}).get("before", ())
+    loads = {
+        name: load
+        for name, node in online.items()
+        if (load := known_load(node)) is not None
+    }
+    decision = document["decision"]
+    violated = decision.get("violations", {}).get("before", ())
     return ClusterFigures(
         imbalance=imbalance([sum(each) / 2 for each in loads.values()], metric)
         if loads
@@ -88,6 +99,8 @@ def _figures(document: Plain, metric: ImbalanceMetric) -> ClusterFigures:
         highest_memory=max((load[1] for load in loads.values()), default=None),
         suffering_guests=sum(1 for _ in suffering_guests(document)),
         violated_rules=len({each["rule"] for each in violated if each["strict"]}),
+        online_nodes=len(online),
+        power=decision["before"].get(POWER),
     )
 
 

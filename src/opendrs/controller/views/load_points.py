@@ -128,6 +128,8 @@ def cluster_series(points: Iterable[LoadPoint]) -> Series:
         "highest_memory": [_rounded(each.highest_memory) for each in figures],
         "suffering": [each.suffering_guests for each in figures],
         "violated_rules": [each.violated_rules for each in figures],
+        "online_nodes": [each.online_nodes for each in figures],
+        "power": [_rounded(each.power) for each in figures],
     }
 
 

@@ -53,8 +53,8 @@ _CODES: Mapping[str, str] = {
     StayReason.IMMOVABLE: "remove the rule that excludes it from migration",
     StayReason.SOFT_RULE: "change or remove the soft rule",
     StayReason.NOT_CHOSEN: (
-        "nothing, unless the load changes: other moves improve the cluster more, or "
-        "no plan is needed"
+        "add a rule that requires another node; otherwise it stays, because other "
+        "moves improve the cluster more, or none is needed"
     ),
     DecisionReason.METRICS_MISSING: "make the platform report the missing metrics",
     DecisionReason.MIGRATION_IN_PROGRESS: "wait until the migrations have ended",
