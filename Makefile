@@ -6,6 +6,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest
 
+# The tests start thousands of programs; without this, each would compile the package.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run test test-all test-slow test-labs test-clusters soak check lint types layers cover bench bench-anti-affinity bench-backtest bench-cycle bench-ha bench-cloudsim bench-consolidation bench-dashboard bench-data-center bench-forecast bench-scaling bench-optimizer bench-placement bench-pve bench-requests bench-roadef bench-web lock schema codes metrics openapi pictures web libvirt clean
 
 run: $(VENV)/ready
