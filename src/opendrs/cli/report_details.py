@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from opendrs.controller.views.consolidation import POWER
+from opendrs.controller.views.figures import POWER
 from opendrs.controller.views.history_entries import move_entry
 from opendrs.ports import (
     CycleSummary,

@@ -96,11 +96,12 @@ def test_figures_of_a_cluster() -> None:
 def test_figures_have_the_power_that_consolidate_estimates() -> None:
     snapshot = cluster(nodes={"a": 0.5, "b": 0.0}, guests={"one": ("a", 0.5)})
     record = decided(snapshot, Consolidate())
+    decision: Any = record.document["decision"]
 
     found = cluster_figures(record)
     series = cluster_series([load_point(record)])
 
-    assert found.power == record.document["decision"]["before"]["power_watts"] > 0
+    assert found.power == decision["before"]["power_watts"] > 0
     assert series["power"] == [found.power]
     assert series["online_nodes"] == [2]
 
