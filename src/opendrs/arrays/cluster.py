@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opendrs.arrays.domain_occupancy import Domain, free_places
+from opendrs.arrays.load_columns import LoadColumns
 from opendrs.arrays.move_groups import MoveGroup
 from opendrs.arrays.placement_classes import PlacementClasses
 from opendrs.arrays.storage_columns import StorageColumns
@@ -36,8 +37,8 @@ from opendrs.rules import (
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
-# Bytes of measured and of committed memory, millicores of committed CPU, and bytes on
-# each storage of `StorageColumns`.
+# Bytes of measured and of committed memory, millicores of committed CPU, bytes on each
+# storage of `StorageColumns`, and steps of each load of `LoadColumns`.
 ResourceAmounts = tuple[float, ...]
 
 
@@ -47,8 +48,9 @@ class ClusterArrays:
 
     Resources are CPU (cores) and memory (bytes). What nodes have available has K
     columns: measured memory, committed memory, millicores of committed CPU if it is
-    limited on some node, and the space of storages that local disks are copied to, in
-    this order. Nodes and groups are in the order of names, which resolves ties.
+    limited on some node, the space of storages that local disks are copied to, and
+    further loads, in this order. Nodes and groups are in the order of names, which
+    resolves ties.
 
     Attributes:
         snapshot: Cluster.
@@ -139,7 +141,8 @@ class ClusterArrays:
         available = self.feasibility.available_memory
         rows = (available[name] for name in self.node_ids)
         amounts = resource_columns(rows, -np.inf, limits_cpu=self.limits_cpu)
-        return np.hstack((amounts, self.space.available(self.node_ids)))
+        further = self.further.available(self.node_ids)
+        return np.hstack((amounts, self.space.available(self.node_ids), further))
 
     @cached_property
     def usable(self) -> Floats:
@@ -147,7 +150,8 @@ class ClusterArrays:
         nodes = (self.snapshot.nodes[name] for name in self.node_ids)
         rows = (usable_memory(node, self.limits) for node in nodes)
         amounts = resource_columns(rows, -np.inf, limits_cpu=self.limits_cpu)
-        return np.hstack((amounts, self.space.usable(self.node_ids)))
+        further = self.further.usable(self.node_ids)
+        return np.hstack((amounts, self.space.usable(self.node_ids), further))
 
     @cached_property
     def required(self) -> Floats:
@@ -159,32 +163,34 @@ class ClusterArrays:
         """Space of storages that local disks are copied to."""
         return StorageColumns(self.snapshot, self.limits)
 
+    @cached_property
+    def further(self) -> LoadColumns:
+        """Further loads that are balanced or limited."""
+        return LoadColumns(self.snapshot, self.limits)
+
     def required_by(self, groups: Sequence[MoveGroup]) -> Floats:
         """Return the resources that each of *groups* requires; shape (n, K)."""
         rows = map(required_memory, groups)
         amounts = resource_columns(rows, np.inf, limits_cpu=self.limits_cpu)
-        return np.hstack((amounts, self.space.required(groups)))
+        further = self.further.required(groups)
+        return np.hstack((amounts, self.space.required(groups), further))
 
     def amounts_of(self, guest: Guest) -> tuple[ResourceAmounts, ResourceAmounts]:
         """Return what *guest* requires on another node, and frees on its own.
 
-        Both have K columns, or 3 and those of storages if no node limits committed CPU.
+        Both have K columns, or 3 and the further ones if no node limits committed CPU.
         """
         needed = resource_amounts(
             required_memory([guest]), math.inf, limits_cpu=self.limits_cpu
         )
+        further = self.further.required_by([guest])
         if not guest.disks:
-            return self._no_space_needed(needed)
+            amounts = (*needed, *(0.0 for _ in self.space.names), *further)
+            return amounts, amounts
         return (
-            (*needed, *self.space.required_by([guest])),
-            (*needed, *self.space.released(guest)),
+            (*needed, *self.space.required_by([guest]), *further),
+            (*needed, *self.space.released(guest), *further),
         )
-
-    def _no_space_needed(
-        self, needed: ResourceAmounts
-    ) -> tuple[ResourceAmounts, ResourceAmounts]:
-        amounts = (*needed, *(0.0 for _ in self.space.names))
-        return amounts, amounts
 
     @cached_property
     def anti_affine_guests(self) -> Mapping[int, frozenset[GuestId]]:

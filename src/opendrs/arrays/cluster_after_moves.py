@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from opendrs.metrics import LoadModel, NodeLoad, node_loads
-from opendrs.model import GuestId, Limits, Migration, NodeId, Snapshot
+from opendrs.model import FurtherLoad, GuestId, Limits, Migration, NodeId, Snapshot
 from opendrs.rules import CompiledRules, FeasibilityChecker
 
 
@@ -25,6 +25,7 @@ class ClusterAfterMoves:
         rules: Its compiled rules.
         limits: Limits of the operator.
         load_model: Load that counts.
+        further: Further loads that count.
     """
 
     def __init__(
@@ -33,13 +34,15 @@ class ClusterAfterMoves:
         rules: CompiledRules,
         limits: Limits,
         load_model: LoadModel,
+        further: Sequence[FurtherLoad] = (),
     ) -> None:
         self.feasibility = FeasibilityChecker(snapshot, rules, limits)
         self._before = snapshot
         self._load_model = load_model
+        self._further = further
         self._nodes = dict(snapshot.nodes)
         self._guests = dict(snapshot.guests)
-        self._loads = node_loads(snapshot, load_model)
+        self._loads = node_loads(snapshot, load_model, further)
         self._place = {name: place for place, name in enumerate(snapshot.guests)}
         self._guests_on: defaultdict[NodeId, set[GuestId]] = defaultdict(set)
         for name, guest in snapshot.guests.items():
@@ -64,7 +67,7 @@ class ClusterAfterMoves:
             self._guests[each.guest] = after.guests[each.guest]
             self._guests_on[each.source].discard(each.guest)
             self._guests_on[each.target].add(each.guest)
-        loads = node_loads(after, self._load_model)
+        loads = node_loads(after, self._load_model, self._further)
         for node in changed:
             self._nodes[node] = after.nodes[node]
             if node in self._loads:

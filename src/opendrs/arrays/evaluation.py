@@ -136,7 +136,8 @@ def exact_imbalances(
     """
     parts = [
         imbalances(
-            _exact_loads(arrays, groups[chunk], targets[chunk]).mean(axis=2), metric
+            _mean_loads(arrays, _exact_loads(arrays, groups[chunk], targets[chunk])),
+            metric,
         )
         for chunk in _slices(len(groups), len(arrays.capacity))
     ]
@@ -187,8 +188,17 @@ class _IdealPoint:
         return ratio
 
 
+def _mean_loads(arrays: MoveArrays, loads: Floats) -> Floats:
+    """Return the mean of *loads*, of shape (N, k, R), of each node; shape (N, k)."""
+    if arrays.share is None:
+        mean: Floats = loads.mean(axis=2)
+        return mean
+    weighted: Floats = (loads * arrays.share[:, None, :]).sum(axis=2)
+    return weighted
+
+
 def _exact_loads(arrays: MoveArrays, groups: Indices, targets: Indices) -> Floats:
-    """Return the loads of all nodes after each move; shape (N, k, 2)."""
+    """Return the loads of all nodes after each move; shape (N, k, R)."""
     c, k = arrays, len(groups)
     usage = np.repeat(c.usage[:, None, :], k, axis=1)
     move = np.arange(k)
@@ -203,7 +213,7 @@ def _exact_criteria(arrays: MoveArrays, groups: Indices, targets: Indices) -> Fl
     """Return the TOPSIS criteria after each move, to the last digit; shape (4, k)."""
     parts = []
     for chunk in _slices(len(groups), len(arrays.capacity)):
-        loads = _exact_loads(arrays, groups[chunk], targets[chunk])
+        loads = _exact_loads(arrays, groups[chunk], targets[chunk])[:, :, :2]
         average = 1.0 + np.sqrt(sum_of_rows(np.square(loads)) / len(loads))
         highest = 1.0 + np.maximum(loads.max(axis=0), 0.0)
         parts.append(np.stack((average, highest), axis=2).reshape(-1, len(WEIGHTS)).T)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from opendrs.metrics import LoadModel, demand, has_known_load
 from opendrs.model import (
     ColdMigration,
+    FurtherLoad,
     Guest,
     GuestId,
     GuestKind,
@@ -27,7 +28,7 @@ from opendrs.model import (
     local_disks,
     pluralize,
 )
-from opendrs.rules import CompiledRules
+from opendrs.rules import CompiledRules, compared_loads
 
 MoveGroup = tuple[Guest, ...]
 
@@ -170,11 +171,15 @@ def skip_reasons(
 
     Stopped guests are absent.
     """
+    loads = compared_loads(snapshot, limits)
     return {
         name: reason
         for name, guest in sorted(snapshot.guests.items())
         if guest.is_active
-        and (reason := _skip_reason(guest, snapshot, rules, limits, mobility_filter))
+        and (
+            reason := _skip_reason(guest, snapshot, rules, limits, mobility_filter)
+            or _load_reason(guest, loads)
+        )
         is not None
     }
 
@@ -308,6 +313,13 @@ def _filter_reason(
         guest_demand.cpu or mobility_filter.include_unlimited
     ):
         return SkippedGuest(SkipReason.NO_CPU_LIMIT, "no CPU limit")
+    return None
+
+
+def _load_reason(guest: Guest, loads: Sequence[FurtherLoad]) -> SkippedGuest | None:
+    for load in loads:
+        if load.name not in guest.loads:
+            return SkippedGuest(SkipReason.METRICS_MISSING, f"{load.name} load unknown")
     return None
 
 

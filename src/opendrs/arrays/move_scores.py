@@ -23,16 +23,19 @@ class MoveArrays:
     """Nodes, move groups and their feasible moves, as scoring reads them.
 
     The columns are those of `ClusterArrays`. C classes of groups have the same nodes.
+    The R resources are CPU, memory, and the further loads that are balanced.
 
     Attributes:
-        capacity: Capacity of each node; shape (N, 2).
-        usage: Used resources of each node; shape (N, 2).
-        demand: Resources that move with each group; shape (G, 2).
+        capacity: Capacity of each node; shape (N, R).
+        usage: Used resources of each node; shape (N, R).
+        demand: Resources that move with each group; shape (G, R).
         node_of: Node of each group; shape (G,).
         class_of: Class of each group; shape (G,).
         allowed: Allowed nodes of each class; shape (C, N).
         available: Available resources of each node; shape (N, K).
         required: Resources that each group requires; shape (G, K).
+        share: Share of each resource in the mean load of each node; shape (N, R), each
+            row with the sum 1. None for equal shares.
     """
 
     capacity: Floats
@@ -43,6 +46,14 @@ class MoveArrays:
     allowed: Mask
     available: Floats
     required: Floats
+    share: Floats | None = None
+
+    @property
+    def shares(self) -> Floats:
+        """Share of each resource in the mean load of each node; shape (N, R)."""
+        if self.share is None:
+            return np.full_like(self.capacity, 1 / max(1, self.capacity.shape[1]))
+        return self.share
 
 
 class MoveScores:
@@ -52,7 +63,8 @@ class MoveScores:
         self._arrays = arrays
         self._n = len(arrays.capacity)
         self._loads = arrays.usage / arrays.capacity
-        self._mean = self._loads.mean(axis=1)
+        self._share = arrays.shares
+        self._mean = (self._loads * self._share).sum(axis=1)
         # Squares of deviations keep the digits that squares of loads would lose.
         self._center = float(self._mean.sum()) / max(1, self._n)
         self._deviation = self._mean - self._center
@@ -82,7 +94,7 @@ class MoveScores:
         """
         c, n = self._arrays, self._n
         total, square = self._sums_without(groups)
-        grow = c.demand[groups] @ (0.5 / c.capacity).T
+        grow = c.demand[groups] @ (self._share / c.capacity).T
         sums = grow + total[:, None]
         squares = grow * (grow + 2 * self._deviation)
         squares += square[:, None]
@@ -107,7 +119,7 @@ class MoveScores:
         total, square = self._sums_without(np.arange(len(c.demand)))
         bounds = np.full(len(c.demand), np.inf)
         for nodes in self._bins():
-            share = 0.5 / c.capacity[nodes]
+            share = self._share[nodes] / c.capacity[nodes]
             deviation = self._deviation[nodes].min()
             least, most = c.demand @ share.min(axis=0), c.demand @ share.max(axis=0)
             grow = np.clip(-deviation, least, most)
@@ -138,7 +150,8 @@ class MoveScores:
         They are those after each group has left its source; both of shape (k,).
         """
         source = self._arrays.node_of[groups]
-        shrink = self._loads_without(groups).mean(axis=1) - self._mean[source]
+        remaining = self._loads_without(groups) * self._share[source]
+        shrink = remaining.sum(axis=1) - self._mean[source]
         total: Floats = self._deviation.sum() + shrink
         square: Floats = np.square(self._deviation).sum() + shrink * (
             2 * self._deviation[source] + shrink
@@ -168,7 +181,7 @@ class MoveScores:
         return average, 1.0 + np.maximum(highest, 0.0)
 
     def _loads_without(self, groups: Indices) -> Floats:
-        """Return the loads of the sources after the groups have left; shape (k, 2)."""
+        """Return the loads of the sources after the groups have left; shape (k, R)."""
         c = self._arrays
         source = c.node_of[groups]
         remaining = np.maximum(c.usage[source] - c.demand[groups], 0.0)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from opendrs.arrays.allowed_nodes import NO_NODES, AllowedNodes
 from opendrs.arrays.assignment import AssignmentState
+from opendrs.arrays.balanced_columns import balanced_columns
 from opendrs.arrays.cluster import ClusterArrays
 from opendrs.arrays.cluster_after_moves import ClusterAfterMoves
 from opendrs.arrays.evaluation import TOLERANCE, BestMove, exact_imbalances
@@ -21,7 +22,7 @@ from opendrs.arrays.move_groups import (
 from opendrs.arrays.move_scores import MoveArrays, MoveScores
 from opendrs.arrays.placement_classes import Mask
 from opendrs.metrics import ImbalanceMetric, NodeLoad, divisor
-from opendrs.model import Limits, NodeId, Snapshot
+from opendrs.model import FurtherLoad, Limits, NodeId, Snapshot
 from opendrs.rules import CompiledRules, compile_rules
 
 
@@ -36,10 +37,20 @@ class SelectionState:
         cluster: Cluster before the moves: nodes with a known load, movable groups.
         nodes: Its nodes, in the order of the arrays.
         arrays: Nodes and movable groups after the moves.
+
+    Args:
+        snapshot: The cluster.
+        limits: Limits of the operator.
+        mobility_filter: Guests that may move, and the load that counts.
+        further: Further loads that count in the mean load of a node.
     """
 
     def __init__(
-        self, snapshot: Snapshot, limits: Limits, mobility_filter: MobilityFilter
+        self,
+        snapshot: Snapshot,
+        limits: Limits,
+        mobility_filter: MobilityFilter,
+        further: Sequence[FurtherLoad] = (),
     ) -> None:
         self.rules: CompiledRules = compile_rules(snapshot)
         self.move_groups: MoveGroups = compile_move_groups(
@@ -51,16 +62,20 @@ class SelectionState:
             snapshot, self.rules, limits, groups, load_model
         )
         self.nodes: tuple[NodeId, ...] = cluster.node_ids
-        self._after = ClusterAfterMoves(snapshot, self.rules, limits, load_model)
+        self._after = ClusterAfterMoves(
+            snapshot, self.rules, limits, load_model, further
+        )
         self._assignment = AssignmentState(
             cluster.node_of, cluster.required, cluster.available, cluster.usable
         )
         self._allowed_nodes = AllowedNodes(cluster)
         allowed, class_of = self._allowed_nodes.by_class()
+        balanced = balanced_columns(cluster, further)
         self.arrays = MoveArrays(
-            capacity=cluster.capacity,
-            usage=cluster.usage.copy(),
-            demand=cluster.demand,
+            capacity=balanced.capacity,
+            usage=balanced.usage,
+            demand=balanced.demand,
+            share=balanced.share,
             node_of=self._assignment.node_of,
             class_of=class_of,
             allowed=allowed,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from opendrs.guard.load_limits import find_exceeded_load, find_unmeasured_load
 from opendrs.guard.rejection import Rejection, RejectionReason
 from opendrs.guard.storage import (
     find_forbidden_copy,
@@ -312,7 +313,7 @@ def insufficient_storage(context: CheckContext) -> str | None:
 
 
 def metrics_missing(context: CheckContext) -> str | None:
-    """Return the metric that is missing for the checks of memory and CPU."""
+    """Return the metric that is missing for the checks of memory, CPU and loads."""
     for target in context.targets:
         detail = (
             _unknown_node_memory(context.snapshot.nodes[target])
@@ -321,7 +322,12 @@ def metrics_missing(context: CheckContext) -> str | None:
         )
         if detail:
             return detail
-    return None
+    return find_unmeasured_load(context.migrations, context.snapshot, context.limits)
+
+
+def load_exceeded(context: CheckContext) -> str | None:
+    """Return the target whose further load would exceed its threshold."""
+    return find_exceeded_load(context.migrations, context.snapshot, context.limits)
 
 
 def insufficient_memory(context: CheckContext) -> str | None:
@@ -558,6 +564,7 @@ _CHECKS: Sequence[tuple[RejectionReason, Callable[[CheckContext], str | None]]] 
     (RejectionReason.INSUFFICIENT_MEMORY, insufficient_memory),
     (RejectionReason.MEMORY_OVERCOMMITTED, memory_overcommitted),
     (RejectionReason.CPU_OVERCOMMITTED, cpu_overcommitted),
+    (RejectionReason.LOAD_EXCEEDED, load_exceeded),
     (RejectionReason.RULE_VIOLATED, rule_violated),
     (RejectionReason.COOLDOWN, in_cooldown),
     (RejectionReason.RECENTLY_STARTED, recently_started),

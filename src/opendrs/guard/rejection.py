@@ -38,6 +38,8 @@ class RejectionReason(StrEnum):
     """The target does not have enough free space for copies of local disks."""
     CPU_OVERCOMMITTED = "cpu-overcommitted"
     """The CPU limits of the guests on the target would exceed cpu_overcommit."""
+    LOAD_EXCEEDED = "load-exceeded"
+    """A further load of the target would exceed its threshold."""
     RULE_VIOLATED = "rule-violated"
     """The action would violate a strict rule."""
     COOLDOWN = "cooldown"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -12,6 +12,7 @@ from opendrs.metrics.imbalance import sum_in_order
 from opendrs.model import (
     NO_RESOURCES,
     UNKNOWN_USAGE,
+    FurtherLoad,
     Guest,
     Node,
     NodeId,
@@ -35,16 +36,33 @@ _SUBFIELDS = dict.fromkeys(("capacity", "usage", "limit"), ": cpu, memory")
 
 
 @dataclass(frozen=True, slots=True)
+class WeightedLoad:
+    """Used part of the capacity of a node for a further load.
+
+    Attributes:
+        name: Name of the load.
+        weight: Weight in the mean load of the node.
+        fraction: Used part of the capacity.
+    """
+
+    name: str
+    weight: float
+    fraction: float
+
+
+@dataclass(frozen=True, slots=True)
 class NodeLoad:
     """Capacity of a node and the part of it that is used.
 
     Attributes:
         capacity: Total resources.
         usage: Used resources: measured use, or the limits of the guests.
+        further: Further loads that count as well, with their weights.
     """
 
     capacity: Resources
     usage: Resources
+    further: tuple[WeightedLoad, ...] = ()
 
     @property
     def cpu(self) -> float:
@@ -58,8 +76,15 @@ class NodeLoad:
 
     @property
     def mean(self) -> float:
-        """Return the mean of both fractions: the load in the terms of Proxmox VE."""
-        return (self.cpu + self.memory) / 2
+        """Return the mean of both fractions: the load in the terms of Proxmox VE.
+
+        Further loads count with their weights; CPU and memory have 1.
+        """
+        if not self.further:
+            return (self.cpu + self.memory) / 2
+        total = sum(each.weight * each.fraction for each in self.further)
+        weight = sum(each.weight for each in self.further)
+        return (self.cpu + self.memory + total) / (2 + weight)
 
     def with_started_guest(self, limit: Resources) -> NodeLoad:
         """Return the load after the start of a guest with *limit*.
@@ -112,22 +137,43 @@ class LoadModel(StrEnum):
     DYNAMIC = "dynamic"
 
 
-def node_loads(snapshot: Snapshot, load_model: LoadModel) -> dict[NodeId, NodeLoad]:
+def node_loads(
+    snapshot: Snapshot, load_model: LoadModel, further: Sequence[FurtherLoad] = ()
+) -> dict[NodeId, NodeLoad]:
     """Return the load of each online node whose load is known, in order of name.
 
     `missing_metrics` describes missing values. In the STATIC model a migrating guest
     counts on both nodes.
+
+    Args:
+        snapshot: The cluster.
+        load_model: Load that counts.
+        further: Further loads that count in the mean of a node, where they are known;
+            they are measured ones in both models.
     """
     loads = (
         _static_loads(snapshot)
         if load_model is LoadModel.STATIC
         else _dynamic_loads(snapshot)
     )
-    return {
+    known = {
         name: loads[name]
         for name, node in sorted(snapshot.nodes.items())
         if has_known_load(node, load_model)
     }
+    if not further:
+        return known
+    return {
+        name: replace(load, further=tuple(_weighted(snapshot.nodes[name], further)))
+        for name, load in known.items()
+    }
+
+
+def _weighted(node: Node, further: Sequence[FurtherLoad]) -> Iterator[WeightedLoad]:
+    for each in further:
+        fraction = each.used_fraction(node)
+        if fraction is not None:
+            yield WeightedLoad(each.name, each.weight, fraction)
 
 
 def has_known_load(node: Node, load_model: LoadModel) -> bool:

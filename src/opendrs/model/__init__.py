@@ -8,6 +8,7 @@ from opendrs.model.formatting import format_count as format_count
 from opendrs.model.formatting import format_list as format_list
 from opendrs.model.formatting import format_memory as format_memory
 from opendrs.model.formatting import pluralize as pluralize
+from opendrs.model.further_loads import FurtherLoad as FurtherLoad
 from opendrs.model.guest import Guest as Guest
 from opendrs.model.guest import GuestKind as GuestKind
 from opendrs.model.guest import GuestState as GuestState
@@ -71,6 +72,7 @@ from opendrs.model.resources import Stall as Stall
 from opendrs.model.resources import Usage as Usage
 from opendrs.model.resources import max_plausible_cpu as max_plausible_cpu
 from opendrs.model.resources import max_plausible_memory as max_plausible_memory
+from opendrs.model.resources import require_load_name as require_load_name
 from opendrs.model.resources import resource_pair as resource_pair
 from opendrs.model.rule import MAX_PRIORITY as MAX_PRIORITY
 from opendrs.model.rule import MIN_PRIORITY as MIN_PRIORITY

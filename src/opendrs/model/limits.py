@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from opendrs.errors import ModelError
+from opendrs.model.further_loads import FurtherLoad
 from opendrs.model.identifiers import NodeId
 from opendrs.model.node import Node
 from opendrs.model.node_limits import (
@@ -109,9 +110,11 @@ class Limits:
             a migration for balance; None for no such gate. With both gates, one node
             above either of them suffices.
         balance_above_memory_load: The same for memory.
+        loads: Further loads that are balanced or limited, such as network.
 
     Raises:
-        ModelError: A limit is out of range, or two networks have the same name.
+        ModelError: A limit is out of range, or two networks or two loads have the same
+            name.
     """
 
     memory_headroom: float = 0.05
@@ -130,6 +133,7 @@ class Limits:
     networks: tuple[Network, ...] = ()
     balance_above_cpu_load: float | None = None
     balance_above_memory_load: float | None = None
+    loads: tuple[FurtherLoad, ...] = ()
 
     def __post_init__(self) -> None:
         for name in (
@@ -154,9 +158,10 @@ class Limits:
                 raise ModelError(
                     f"{name}: expected at least 1, got {getattr(self, name)}"
                 )
-        names = [each.name for each in self.networks]
-        if duplicates := [name for name in names if names.count(name) > 1]:
-            raise ModelError(f"networks: duplicate name: {duplicates[0]}")
+        for field in ("networks", "loads"):
+            names = [each.name for each in getattr(self, field)]
+            if duplicates := [name for name in names if names.count(name) > 1]:
+                raise ModelError(f"{field}: duplicate name: {duplicates[0]}")
 
     def _require_cpu_overcommit(self) -> None:
         """Check that no reserve of CPU is without effect."""

@@ -18,11 +18,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from opendrs.arrays import BestMove, MobilityFilter, SelectionState
-from opendrs.metrics import ImbalanceMetric, LoadModel, node_loads
+from opendrs.metrics import ImbalanceMetric, LoadModel, NodeLoad, node_loads
 from opendrs.model import (
     DEFAULT_LIMITS,
     GuestId,
     Limits,
+    NodeId,
     Seconds,
     Snapshot,
     format_count,
@@ -46,6 +47,7 @@ from opendrs.policies.preconditions import (
     unmet_precondition,
     unplaceable_guests,
 )
+from opendrs.rules import balanced_loads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,9 +125,7 @@ class Balance:
             snapshot: The cluster.
             bounds: Bounds of the loads that are expected; None without a forecast.
         """
-        before = load_metrics(
-            node_loads(snapshot, self.load_model), self.imbalance_metric
-        )
+        before = load_metrics(self._loads(snapshot), self.imbalance_metric)
         if before["imbalance"] <= self.threshold:
             detail = (
                 f"{imbalance_text(before['imbalance'], self.imbalance_metric)} is not "
@@ -139,6 +139,11 @@ class Balance:
                 after=before,
             )
         return self._balance(snapshot, before, bounds)
+
+    def _loads(self, snapshot: Snapshot) -> dict[NodeId, NodeLoad]:
+        """Return the load of each node, with the further loads that are balanced."""
+        further = balanced_loads(snapshot, self.limits)
+        return node_loads(snapshot, self.load_model, further)
 
     def _balance(
         self,
@@ -154,6 +159,7 @@ class Balance:
                 load_model=self.load_model,
                 allow_cold_migration=self.allow_cold_migration,
             ),
+            balanced_loads(snapshot, self.limits),
         )
         notes = planning_notes(state)
         vetoes = Vetoes(state, bounds)
@@ -162,7 +168,7 @@ class Balance:
         if not moves and reason is DecisionReason.NO_CANDIDATE:
             notes += unplaceable_guests(state)
         sequenced = sequence_in_order(moves, snapshot, state.rules, self.limits)
-        loads = node_loads(snapshot.apply(*sequenced.actions), self.load_model)
+        loads = self._loads(snapshot.apply(*sequenced.actions))
         after = load_metrics(loads, self.imbalance_metric)
         migrated = bool(sequenced.ordered_moves)
         change = imbalance_text(before["imbalance"], self.imbalance_metric)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from itertools import islice
@@ -54,7 +55,7 @@ def best_move(
 
 
 def load_imbalance(loads: LoadByNode, metric: ImbalanceMetric) -> float:
-    """Return the imbalance of the mean of CPU and memory load."""
+    """Return the imbalance of the mean load: of CPU, memory and further loads."""
     return imbalance([load.mean for load in loads.values()], metric)
 
 
@@ -82,8 +83,9 @@ def imbalance_metric_of(policy: object) -> ImbalanceMetric:
 def load_metrics(loads: LoadByNode, metric: ImbalanceMetric) -> dict[str, float]:
     """Return the metrics of a cluster by name.
 
-    `imbalance` is that of the mean of CPU and memory load, the next two are those of
-    each. The highest loads are fractions of the capacity of a node.
+    `imbalance` is that of the mean load of a node, the next two are those of CPU and of
+    memory. The highest loads are fractions of the capacity of a node. Both are there
+    for each further load as well, of the nodes where it is known.
     """
     cpu = [load.cpu for load in loads.values()]
     memory = [load.memory for load in loads.values()]
@@ -93,6 +95,22 @@ def load_metrics(loads: LoadByNode, metric: ImbalanceMetric) -> dict[str, float]
         "memory_imbalance": imbalance(memory, metric),
         "highest_cpu": max(cpu, default=0.0),
         "highest_memory": max(memory, default=0.0),
+        **_further_metrics(loads, metric),
+    }
+
+
+def _further_metrics(loads: LoadByNode, metric: ImbalanceMetric) -> dict[str, float]:
+    fractions: defaultdict[str, list[float]] = defaultdict(list)
+    for load in loads.values():
+        for each in load.further:
+            fractions[each.name].append(each.fraction)
+    return {
+        name: value
+        for load, found in fractions.items()
+        for name, value in (
+            (f"{load}_imbalance", imbalance(found, metric)),
+            (f"highest_{load}", max(found)),
+        )
     }
 
 

@@ -12,13 +12,14 @@ from opendrs.metrics import LoadModel, has_known_load, missing_metrics, unmeasur
 from opendrs.model import (
     UNKNOWN_USAGE,
     GuestId,
+    Limits,
     NodeId,
     NodeState,
     Snapshot,
     format_list,
 )
 from opendrs.policies.base import Decision, DecisionReason, MemoryT
-from opendrs.rules import CompiledRules
+from opendrs.rules import CompiledRules, load_notes
 
 MIN_MEASURED = 2  # nodes between which a guest can migrate
 MAX_REASONS = 3  # reasons for infeasible nodes in one note
@@ -116,18 +117,23 @@ def migration_in_progress(snapshot: Snapshot) -> tuple[DecisionReason, str] | No
 
 def planning_notes(state: SelectionState) -> tuple[str, ...]:
     """Return notes about unreachable nodes, contradictions and skipped guests."""
-    return cluster_notes(state.snapshot, state.rules, state.move_groups.skipped)
+    limits = state.cluster.limits
+    return cluster_notes(state.snapshot, state.rules, limits, state.move_groups.skipped)
 
 
 def cluster_notes(
-    snapshot: Snapshot, rules: CompiledRules, skipped: Mapping[GuestId, SkippedGuest]
+    snapshot: Snapshot,
+    rules: CompiledRules,
+    limits: Limits,
+    skipped: Mapping[GuestId, SkippedGuest],
 ) -> tuple[str, ...]:
-    """Return notes about unreachable nodes, contradictions and skipped guests."""
+    """Return notes about nodes, further loads, contradictions and skipped guests."""
     unreachable = sorted(
         name for name, node in snapshot.nodes.items() if node.state is NodeState.UNKNOWN
     )
     return (
         *(f"node unreachable, ignored: {name}" for name in unreachable),
+        *load_notes(snapshot, limits),
         *(f"contradiction: {contradiction}" for contradiction in rules.contradictions),
         *describe_skipped(skipped),
     )

@@ -21,6 +21,13 @@ from opendrs.rules.infeasible_anti_affinity import (
 from opendrs.rules.infeasible_anti_affinity import (
     find_infeasible_anti_affinity as find_infeasible_anti_affinity,
 )
+from opendrs.rules.load_limits import AvailableLoads as AvailableLoads
+from opendrs.rules.load_limits import available_loads as available_loads
+from opendrs.rules.load_limits import balanced_loads as balanced_loads
+from opendrs.rules.load_limits import compared_loads as compared_loads
+from opendrs.rules.load_limits import load_notes as load_notes
+from opendrs.rules.load_limits import load_shortage as load_shortage
+from opendrs.rules.load_limits import required_load as required_load
 from opendrs.rules.maintenance import drain_rules as drain_rules
 from opendrs.rules.maintenance import drained_nodes as drained_nodes
 from opendrs.rules.maintenance import with_drain_rule as with_drain_rule

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 
 from opendrs.model import (
     GIB,
+    FurtherLoad,
     Guest,
     GuestId,
     Limits,
@@ -22,6 +23,12 @@ from opendrs.model import (
 )
 from opendrs.rules.affinity_groups import NO_GUESTS
 from opendrs.rules.compilation import CompiledRules
+from opendrs.rules.load_limits import (
+    AvailableLoads,
+    available_loads,
+    compared_loads,
+    load_shortage,
+)
 from opendrs.rules.memory import (
     MILLICORES,
     AvailableMemory,
@@ -72,6 +79,10 @@ class FeasibilityChecker:
             (name, space)
             for name, space in available_space(after).items()
             if name in names
+        )
+        loads = available_loads(after, self._loads)
+        self._available_loads.update(
+            {name: loads[name] for name in names & loads.keys()}
         )
 
     def infeasible_nodes(self, group: MoveGroup) -> dict[NodeId, str]:
@@ -153,6 +164,16 @@ class FeasibilityChecker:
         return available_space(self._snapshot)
 
     @cached_property
+    def _loads(self) -> tuple[FurtherLoad, ...]:
+        """Further loads that some node has a capacity of."""
+        return compared_loads(self._snapshot, self._limits)
+
+    @cached_property
+    def _available_loads(self) -> dict[NodeId, AvailableLoads]:
+        """Amounts of further loads that each node may still receive."""
+        return available_loads(self._snapshot, self._loads)
+
+    @cached_property
     def _online(self) -> frozenset[NodeId]:
         nodes = self._snapshot.nodes.values()
         return frozenset(node.id for node in nodes if node.online)
@@ -165,7 +186,14 @@ class FeasibilityChecker:
             or self.affinity_conflict(group, node.id)
             or _shortage(self.available_memory[node.id].minus(required))
             or self._space_shortage(group, node.id)
+            or self._load_shortage(group, node.id)
         )
+
+    def _load_shortage(self, group: MoveGroup, node: NodeId) -> str | None:
+        """Return the further load that *group* must not add to *node*, or None."""
+        if not self._loads:
+            return None
+        return load_shortage(group, self._loads, self._available_loads[node])
 
     def _space_shortage(self, group: MoveGroup, node: NodeId) -> str | None:
         """Return the storage of *node* without space for local disks, or None."""

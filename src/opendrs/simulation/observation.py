@@ -8,9 +8,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from opendrs.model import (
+    NO_LOADS,
     Guest,
     GuestId,
     GuestState,
+    LoadAmounts,
     Node,
     NodeId,
     NodeState,
@@ -39,6 +41,11 @@ class SimulatedMetrics:
             )
             for node in initial.nodes.values()
         }
+        self._load_overhead = {
+            node.id: _with_guest_loads(node.id, node.loads, initial.guests.values(), -1)
+            for node in initial.nodes.values()
+            if node.loads
+        }
 
     def guest(self, guest: Guest, age: float, factor: float) -> Guest:
         """Return *guest* with *factor* times its load and *age* seconds more uptime."""
@@ -61,7 +68,19 @@ class SimulatedMetrics:
             received: Bytes already received of each migrating guest.
         """
         if node.state in (NodeState.OFFLINE, NodeState.UNKNOWN):
-            return replace(node, usage=Usage(), pressure=Pressure(), load_average=None)
+            return replace(
+                node,
+                usage=Usage(),
+                pressure=Pressure(),
+                load_average=None,
+                loads=NO_LOADS,
+            )
+        if node.id in self._load_overhead:
+            guests = tuple(guests)
+            overhead = self._load_overhead[node.id]
+            loads = _with_guest_loads(node.id, overhead, guests, 1)
+            measured = {name: max(0.0, amount) for name, amount in loads.items()}
+            node = replace(node, loads=measured)
         usage = _plus(
             self._host_overhead[node.id], node_demand(node.id, guests, received), node
         )
@@ -138,6 +157,21 @@ def node_demand(
         elif guest.is_active and guest.migrating_to == node:
             memory += min(received.get(guest.id, 0), guest.usage.memory or 0)
     return cpu, memory
+
+
+def _with_guest_loads(
+    node: NodeId, loads: LoadAmounts, guests: Iterable[Guest], sign: int
+) -> LoadAmounts:
+    """Return *loads* with the further loads of guests on *node* added or removed.
+
+    Values that were not measured are omitted, at the start as later.
+    """
+    totals = dict(loads)
+    for guest in guests:
+        if guest.is_active and guest.node == node:
+            for name in totals.keys() & guest.loads.keys():
+                totals[name] += sign * guest.loads[name]
+    return totals
 
 
 def _minus(usage: Usage, guests: tuple[float, int]) -> tuple[float | None, int | None]:

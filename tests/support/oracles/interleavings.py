@@ -22,6 +22,7 @@ from opendrs.model import (
     Snapshot,
     Step,
 )
+from support.oracles.further_loads import load_defects
 from support.oracles.placement import RuleViolation, current_placement, violated_rules
 
 NOT_STARTED, RUNNING, DONE = range(3)
@@ -47,7 +48,19 @@ def unsafe_states(snapshot: Snapshot, plan: Plan, limits: Limits) -> list[str]:
         found += _violations(snapshot, parts, state, before)
         found += _overfull_nodes(snapshot, parts, state, limits)
         found += _storage_defects(snapshot, parts, state, limits)
+        found += _further_load_defects(snapshot, parts, state, limits)
     return found
+
+
+def _further_load_defects(
+    snapshot: Snapshot, parts: Sequence[StepUnit], state: State, limits: Limits
+) -> list[str]:
+    """Return the nodes that exceed a threshold of a further load."""
+    stages = [*zip(parts, state, strict=True)]
+    started = [s for part, stage in stages if stage != NOT_STARTED for s in part.steps]
+    done = [step for part, stage in stages if stage == DONE for step in part.steps]
+    defects = load_defects(snapshot, started, done, limits)
+    return [f"{defect} in {state}" for defect in defects]
 
 
 def step_units(snapshot: Snapshot, plan: Plan) -> list[StepUnit]:

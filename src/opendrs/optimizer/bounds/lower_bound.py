@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from opendrs.optimizer.bounds.lagrangian.data import DIMENSIONS
 from opendrs.optimizer.bounds.lagrangian.dual import lagrangian_bound
 from opendrs.optimizer.bounds.polytope import nearest_point
 from opendrs.optimizer.feasibility import binding_budgets, budget_use
@@ -62,10 +63,13 @@ def _prefers_lagrangian_bound(problem: Problem) -> bool:
     """Return True if the Lagrangian bound is likely to exceed the polytope bound.
 
     This is so if most groups may run anywhere and the demands of resources are
-    correlated.
+    correlated. It is not with further resources, which it leaves out.
     """
     wide = (problem.allowed == problem.allowed.any(axis=0)).all(axis=1)
-    taken = problem.demand[:, problem.imbalance_weight > 0]
+    balanced = problem.imbalance_weight > 0
+    if balanced.sum() > DIMENSIONS:
+        return False
+    taken = problem.demand[:, balanced]
     beside = taken - taken.mean(axis=0)
     alike = CORRELATED * np.sqrt(np.square(beside).sum(axis=0).prod())
     return (

@@ -83,10 +83,10 @@ class OptimizeContext:
         return RepairBlockers(self.cluster, self.groups)
 
     @property
-    def weights(self) -> tuple[float, float]:
-        """Weights of the balance of CPU and of memory load."""
-        weight = self.objective.weight
-        return weight("cpu_balance"), weight("memory_balance")
+    def weights(self) -> tuple[float, ...]:
+        """Weights of the balance of CPU, of memory, and of further loads."""
+        terms = self.objective.terms
+        return tuple(each.weight for each in terms if each.costs == ("imbalance",))
 
     def within(self, budget: Budget) -> OptimizeContext:
         """Return the context with a smaller *budget*.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -11,8 +11,12 @@ from opendrs.arrays import ClusterArrays
 from opendrs.metrics import LoadModel, demand
 from opendrs.model import GIB, NO_RESOURCES, Guest, Limits, NodeId, Snapshot
 from opendrs.optimizer import Floats, Indices, Mask
-from opendrs.planning import migration_costs
 from opendrs.policies.optimize.movable_groups import EncodedGroup
+from opendrs.policies.optimize.movable_guests import (
+    MovableGuests,
+    sum_rows,
+    with_repeated,
+)
 from opendrs.rules import (
     MILLICORES,
     AvailableMemory,
@@ -22,127 +26,16 @@ from opendrs.rules import (
 
 # The R resources: cores; bytes of used memory and of committed memory; millicores of
 # committed CPU, if a node limits it; bytes of the storages that local disks are copied
-# to; and once more the memory that is balanced, if nodes may give different parts of
-# it. Balance is relative to all memory of a node.
+# to; steps of further loads; and once more the memory that is balanced, if nodes may
+# give different parts of it. Balance is relative to all memory of a node.
 CPU, USED, COMMITTED = range(3)
-
-
-class MovableGuests:
-    """Guests of the move groups: H guests in G groups.
-
-    Attributes:
-        guests: The guests, group by group.
-        group_of_guest: Group of each guest; shape (H,).
-
-    Args:
-        groups: Move groups.
-        cluster: Cluster whose guests they are.
-        load_model: Load that counts.
-        repeated: Resource that occurs once more, as the last one.
-    """
-
-    def __init__(
-        self,
-        groups: Sequence[EncodedGroup],
-        cluster: ClusterArrays,
-        load_model: LoadModel,
-        *,
-        repeated: int | None = None,
-    ) -> None:
-        self.guests = tuple(guest for group in groups for guest in group.guests)
-        sizes = [len(group.guests) for group in groups]
-        self.group_of_guest: Indices = np.repeat(np.arange(len(sizes)), sizes)
-        self._group_count = len(groups)
-        displaced = [
-            guest.node != each.home for each in groups for guest in each.guests
-        ]
-        self._is_displaced = np.array(displaced, np.bool_)
-        self._load_model = load_model
-        self._cluster = cluster
-        self._repeated = repeated
-
-    @cached_property
-    def guest_demand(self) -> Floats:
-        """Demand of each guest; unknown demand counts 0; shape (H, R)."""
-        cpu = [
-            (demand(guest, self._load_model) or NO_RESOURCES).cpu
-            for guest in self.guests
-        ]
-        required = np.where(self._known, self._required, 0.0)
-        return with_repeated(np.column_stack((cpu, required)), self._repeated)
-
-    @cached_property
-    def is_known(self) -> Mask:
-        """True for groups whose requirements are known; shape (G,)."""
-        is_missing = np.asarray(~self._known.all(axis=1))
-        is_known: Mask = self._sum_by_group(is_missing) == 0
-        return is_known
-
-    @cached_property
-    def _required(self) -> Floats:
-        """Resources that each guest requires of a node, as `ClusterArrays.required`."""
-        return self._cluster.required_by([(guest,) for guest in self.guests])
-
-    @cached_property
-    def _known(self) -> Mask:
-        return np.isfinite(self._required)
-
-    @cached_property
-    def demand(self) -> Floats:
-        """Demand of each group; shape (G, R)."""
-        return sum_rows(self.group_of_guest, self.guest_demand, self._group_count)
-
-    @cached_property
-    def transfer(self) -> Floats:
-        """Memory and disks that leaving home transfers, in GiB; shape (G,)."""
-        return self._sum_by_group((self._memory + self._copied) * ~self._is_displaced)
-
-    @cached_property
-    def gather_transfer(self) -> Floats:
-        """Memory and disks that gathering at home transfers, in GiB; shape (G,)."""
-        return self._sum_by_group((self._memory + self._copied) * self._is_displaced)
-
-    @cached_property
-    def displaced_count(self) -> int:
-        """Number of guests that are not at home."""
-        return int(self._is_displaced.sum())
-
-    @cached_property
-    def guest_count(self) -> Floats:
-        """Additional migrations when a group leaves its home; shape (G,)."""
-        return self._sum_by_group(~self._is_displaced)
-
-    @cached_property
-    def migration_cost(self) -> Floats:
-        """Additional cost of leaving home, in GiB; shape (G,)."""
-        cost = migration_costs(self.guests, self._cluster)
-        return self._sum_by_group(cost * ~self._is_displaced)
-
-    @cached_property
-    def _memory(self) -> Floats:
-        """Memory of each guest, in GiB; shape (H,)."""
-        return np.array([guest.usage.memory or 0 for guest in self.guests]) / GIB
-
-    @cached_property
-    def _copied(self) -> Floats:
-        """Local disks of each guest, in GiB; shape (H,)."""
-        return self._cluster.space.copied(self.guests) / GIB
-
-    def _sum_by_group(self, each: Floats | Mask) -> Floats:
-        """Return the sum over the guests of each group; shape (G,)."""
-        return np.bincount(self.group_of_guest, each, self._group_count).astype(
-            np.float64
-        )
-
-
-def sum_rows(where: Indices, rows: Floats, count: int) -> Floats:
-    """Return the sum of the rows of each of *count* indices; shape (count, R)."""
-    columns = [np.bincount(where, each, count) for each in rows.T]
-    return np.column_stack(columns).astype(np.float64)
 
 
 # cores may be used this much above the mean utilization, if that is more
 CPU_OVERCOMMIT = 1.25
+# capacity of nodes that are not compared by a further load, relative to the others, so
+# that no guest changes their load
+UNCOMPARED = 1e9
 
 
 class EncodedCluster:
@@ -274,13 +167,14 @@ class EncodedCluster:
         if self.arrays.limits_cpu:
             columns.append(capacity[:, 0] * MILLICORES)
         columns.extend(np.maximum(self.arrays.space.usable(self.node_ids), 1.0).T)
+        columns.extend(self.arrays.further.usable(self.node_ids).T)
         return with_repeated(np.column_stack(columns), self._repeated)
 
     @cached_property
     def capacity(self) -> Floats:
         """Most that each node that receives a group holds; shape (N, R)."""
         total = self.total_capacity
-        busy = self.load[:, CPU].sum() / total[:, CPU].sum()
+        busy = self._known_load[:, CPU].sum() / total[:, CPU].sum()
         cpu = total[:, CPU] * max(1.0, CPU_OVERCOMMIT * busy)
         limit = np.column_stack((cpu, self._usable))
         limit[:, USED] = np.minimum(limit[:, USED], total[:, USED] * self.fill)
@@ -288,20 +182,76 @@ class EncodedCluster:
         if self._repeated is not None:
             most = (limit[:, -1] / total[:, -1]).max()
             limit[:, self._repeated] = total[:, self._repeated] * most
+        if self._uncompared is not None:
+            unlimited = UNCOMPARED * limit.max(axis=0)
+            limit = np.where(self._uncompared, unlimited, limit)
         # At least one unit, since loads are relative to the capacity.
         result: Floats = np.where(limit <= 0, 1.0, limit)
         return result
 
     @cached_property
+    def load_resources(self) -> Mapping[str, int]:
+        """Resource of each further load."""
+        loads = self.arrays.further.loads
+        first = 1 + self._usable.shape[1] - len(loads)
+        return {each.name: first + index for index, each in enumerate(loads)}
+
+    @cached_property
+    def _uncompared(self) -> Mask | None:
+        """True for nodes that are not compared by a resource; (N, R).
+
+        They have no known capacity or load of it. None if there is no further load.
+        """
+        if not self.load_resources:
+            return None
+        uncompared = np.zeros(self.total_capacity.shape, np.bool_)
+        columns = list(self.load_resources.values())
+        uncompared[:, columns] = ~self.arrays.further.compared(self.node_ids)
+        return uncompared
+
+    @cached_property
+    def mean_capacity(self) -> Floats:
+        """Mean capacity of the nodes that are compared by each resource; (R,)."""
+        if self._uncompared is None:
+            mean: Floats = self.capacity.mean(axis=0)
+            return mean
+        compared = ~self._uncompared
+        return safe_divide(
+            (self.capacity * compared).sum(axis=0), compared.sum(axis=0).astype(float)
+        )
+
+    @cached_property
+    def _known_load(self) -> Floats:
+        """Load of each node as measured, with each group at home; shape (N, R)."""
+        return self._known_base_load + sum_rows(
+            self.origin, self.movable.demand, len(self.node_ids)
+        )
+
+    @cached_property
     def load(self) -> Floats:
         """Load of each node with each group at home; shape (N, R)."""
+        if self._uncompared is None:
+            return self._known_load
         return self.base_load + sum_rows(
             self.origin, self.movable.demand, len(self.node_ids)
         )
 
     @cached_property
     def base_load(self) -> Floats:
-        """Load of each node without the groups; shape (N, R)."""
+        """Load of each node without the groups; shape (N, R).
+
+        A node that is not compared by a further load has the balanced one, so that it
+        has no part in the imbalance. What guests from there bring to other nodes does
+        not change the balanced load.
+        """
+        if self._uncompared is None:
+            return self._known_base_load
+        balanced = self.balanced_load * self.capacity
+        return np.where(self._uncompared, balanced, self._known_base_load)
+
+    @cached_property
+    def _known_base_load(self) -> Floats:
+        """The same as measured; 0 for resources by which a node is not compared."""
         available = self.arrays.available
         free = np.where(np.isfinite(available), available, 0.0)
         base = np.column_stack((self.arrays.usage[:, CPU], self.arrays.usable - free))
@@ -328,7 +278,11 @@ class EncodedCluster:
         """
         drained = drained_nodes(self.snapshot)
         kept = [name not in drained for name in self.node_ids]
-        return safe_divide(self.load.sum(axis=0), self.capacity[kept].sum(axis=0))
+        load, capacity = self._known_load, self.capacity
+        if self._uncompared is not None:
+            load = np.where(self._uncompared, 0.0, load)
+            capacity = np.where(self._uncompared, 0.0, capacity)
+        return safe_divide(load.sum(axis=0), capacity[kept].sum(axis=0))
 
     @property
     def memory_resource(self) -> int:
@@ -354,13 +308,6 @@ class EncodedCluster:
         return (
             amounts if self._repeated is None else (*amounts, amounts[self._repeated])
         )
-
-
-def with_repeated(columns: Floats, repeated: int | None) -> Floats:
-    """Return *columns* with that of the resource *repeated* once more at the end."""
-    if repeated is None:
-        return columns
-    return np.column_stack((columns, columns[:, repeated]))
 
 
 def safe_divide(dividend: Floats, divisor: Floats) -> Floats:

@@ -240,8 +240,9 @@ def _context_of(context: OptimizeContext, cluster: EncodedCluster) -> OptimizeCo
         for name, reason in before.skipped.items()
         if name not in cluster.group_of or reason.reason is SkipReason.OVER_BUDGET
     }
-    former = cluster_notes(context.snapshot, context.rules, before.skipped)
-    notes = cluster_notes(context.snapshot, context.rules, skipped)
+    snapshot, rules, limits = context.snapshot, context.rules, context.limits
+    former = cluster_notes(snapshot, rules, limits, before.skipped)
+    notes = cluster_notes(snapshot, rules, limits, skipped)
     return replace(
         context,
         groups=replace(before, groups=cluster.groups, skipped=skipped),

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from opendrs.metrics import ImbalanceMetric, LoadModel, NodeLoad, node_loads
-from opendrs.model import GIB, Limits, NodeId, Snapshot, resource_pair
+from opendrs.model import (
+    GIB,
+    FurtherLoad,
+    Limits,
+    Node,
+    NodeId,
+    Snapshot,
+    resource_pair,
+)
+from opendrs.optimizer import Floats
 from opendrs.policies.load_metrics import load_metrics
 from opendrs.policies.optimize.contention import ContentionThresholds
 from opendrs.policies.optimize.objective import Goal
@@ -18,6 +27,8 @@ from opendrs.rules import (
     AvailableMemory,
     ViolationCount,
     available_memory,
+    balanced_loads,
+    compared_loads,
     count_strict,
     drained_nodes,
     usable_memory,
@@ -39,6 +50,8 @@ class ClusterMetrics:
         overfull_gib: Memory above what nodes may hold, in GiB.
         overfull_cores: Committed CPU above what nodes may hold, in cores; None if no
             node limits it.
+        overfull_loads: Further loads above their thresholds, as parts of the capacities
+            of the nodes; None if none is limited.
         contention: Unmet demand; 1 is the mean usage of a node.
         waiting_cores: Unmet demand for cores.
         waiting_gib: Unmet demand for memory, in GiB.
@@ -54,6 +67,7 @@ class ClusterMetrics:
     violated: ViolationCount
     overfull_gib: float
     overfull_cores: float | None
+    overfull_loads: float | None
     contention: float
     waiting_cores: float
     waiting_gib: float
@@ -71,8 +85,8 @@ class ClusterMetrics:
         """Return the values to minimize for *goal*."""
         match goal:
             case Goal.REPAIR:
-                overfull = (self.overfull_gib, self.overfull_cores or 0.0)
-                return (float(self.violations), *overfull)
+                above = (self.overfull_gib, self.overfull_cores, self.overfull_loads)
+                return (float(self.violations), *(each or 0.0 for each in above))
             case Goal.CONTENTION:
                 return (self.contention,)
             case Goal.BALANCE:
@@ -100,7 +114,7 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
     load_model: LoadModel,
     limits: Limits,
     thresholds: ContentionThresholds,
-    weights: tuple[float, float] = EQUAL_WEIGHTS,
+    weights: tuple[float, ...] = EQUAL_WEIGHTS,
     fill: float = 1.0,
 ) -> ClusterMetrics:
     """Return the metrics of *snapshot*.
@@ -112,10 +126,11 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
         load_model: Load that counts.
         limits: Limits of the operator.
         thresholds: Loads above which demand counts as unmet.
-        weights: Weights of the balance of CPU and of memory load.
+        weights: Weights of the balance of CPU load, of memory load, and of
+            `balanced_loads`, or of the first two.
         fill: Fraction of its memory to which each node may be filled.
     """
-    loads = node_loads(snapshot, load_model)
+    loads = node_loads(snapshot, load_model, balanced_loads(snapshot, limits))
     drained = drained_nodes(snapshot)
     kept = {name: load for name, load in loads.items() if name not in drained}
     used_nodes = _used_nodes(snapshot, kept)
@@ -123,15 +138,17 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
     left = available_memory(snapshot, limits)
     overfull = _overfull_gib(snapshot, left, limits, fill, loads)
     cores = _overfull_cores([left[name] for name in loads])
+    above = _overfull_loads(snapshot, limits, loads)
     waiting, short = thresholds.cores_above(loads), thresholds.bytes_above(loads) / GIB
     return ClusterMetrics(
         violated=violated,
         overfull_gib=overfull,
         overfull_cores=cores,
+        overfull_loads=above,
         contention=thresholds.contention(loads),
         waiting_cores=waiting,
         waiting_gib=short,
-        imbalance=_deviation(tuple(kept.values()), weights),
+        imbalance=_deviation(snapshot, kept, weights, limits),
         used_nodes=used_nodes,
         thresholds=thresholds,
         figures={
@@ -139,6 +156,7 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
             "broken_rules": float(violated.rules),
             "overfull_gib": overfull,
             **({} if cores is None else {"overfull_cores": cores}),
+            **({} if above is None else {"overfull_loads": above}),
             "waiting_cores": waiting,
             "waiting_gib": short,
             "used_nodes": float(used_nodes),
@@ -152,21 +170,64 @@ def _used_nodes(snapshot: Snapshot, nodes: Collection[NodeId]) -> int:
     return len(used & set(nodes))
 
 
-def _deviation(loads: Sequence[NodeLoad], weights: tuple[float, float]) -> float:
+def _deviation(
+    snapshot: Snapshot,
+    loads: Mapping[NodeId, NodeLoad],
+    weights: tuple[float, ...],
+    limits: Limits,
+) -> float:
     """Return the RMS deviation of *loads* from the balanced load, relative to it.
 
-    The balanced load is that of the cluster as a whole. Without weights, both count.
+    The balanced load is that of the cluster as a whole. Without weights, CPU and memory
+    count. A node that is not compared by a further load deviates by 0.
     """
     if not loads:
         return 0.0
-    used = np.array([resource_pair(each.usage) for each in loads], np.float64)
-    capacity = np.array([resource_pair(each.capacity) for each in loads], np.float64)
+    used = np.array([resource_pair(e.usage) for e in loads.values()], np.float64)
+    capacity = np.array([resource_pair(e.capacity) for e in loads.values()], np.float64)
+    counted = balanced_loads(snapshot, limits)[: len(weights) - 2]
+    if counted:
+        nodes = [snapshot.nodes[name] for name in loads]
+        used = np.hstack((used, _amounts(nodes, counted, capacities=False)))
+        capacity = np.hstack((capacity, _amounts(nodes, counted, capacities=True)))
     balanced = used.sum(axis=0) / np.maximum(capacity.sum(axis=0), 1e-9)
     ratio = used / np.maximum(capacity, 1e-9)
     away = np.divide(ratio, balanced, out=np.ones_like(ratio), where=balanced > 0) - 1
+    away[capacity == 0] = 0.0
     weight = np.array(weights if sum(weights) > 0 else EQUAL_WEIGHTS)
     mean = float((np.square(away).mean(axis=0) * weight).sum() / weight.sum())
     return math.sqrt(mean)
+
+
+def _amounts(
+    nodes: Sequence[Node], further: Sequence[FurtherLoad], *, capacities: bool
+) -> Floats:
+    """Return amounts or capacities of *further* loads; 0 if not compared; (N, L)."""
+    rows = [
+        [
+            0.0
+            if each.used_fraction(node) is None
+            else (node.load_capacities if capacities else node.loads)[each.name]
+            for each in further
+        ]
+        for node in nodes
+    ]
+    return np.array(rows, np.float64)
+
+
+def _overfull_loads(
+    snapshot: Snapshot, limits: Limits, nodes: Iterable[NodeId]
+) -> float | None:
+    """Return the loads of *nodes* above the thresholds; None without a threshold."""
+    limited = [each for each in compared_loads(snapshot, limits) if each.threshold]
+    if not limited:
+        return None
+    return sum(
+        max(0.0, (each.used_fraction(snapshot.nodes[name]) or 0.0) - each.threshold)
+        for name in nodes
+        for each in limited
+        if each.threshold is not None
+    )
 
 
 def first_improved_goal(
@@ -231,6 +292,12 @@ def describe_change(before: ClusterMetrics, after: ClusterMetrics) -> str:
         parts.append(
             f"memory above what nodes may hold {before.overfull_gib:.1f} → "
             f"{after.overfull_gib:.1f} GiB"
+        )
+    above = before.overfull_loads or 0.0, after.overfull_loads or 0.0
+    if max(above) > 0:
+        parts.append(
+            f"further loads above their thresholds {above[0]:.1%} → {above[1]:.1%} of "
+            "a node"
         )
     cores = before.overfull_cores or 0.0, after.overfull_cores or 0.0
     if max(cores) > 0:

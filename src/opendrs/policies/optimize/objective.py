@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from opendrs.model import NO_LOADS, LoadAmounts
 from opendrs.optimizer import (
     Floats,
     Indices,
@@ -36,8 +37,8 @@ KNEE_GAIN = 0.5  # least gain per GiB of a move, relative to the average gain
 class Goal(StrEnum):
     """Goals of a plan; names in the configuration, stable.
 
-    `repair`: no violated strict rules, no memory and no committed CPU above what nodes
-    may hold.
+    `repair`: no violated strict rules, no memory, committed CPU and further loads above
+    what nodes may hold.
     `contention`: no unmet demand for cores or memory. `balance`: equal loads.
     `consolidation`: few nodes with guests.
     """
@@ -60,7 +61,7 @@ TERMS = (
     (
         Goal.REPAIR,
         "overfull_memory",
-        "memory or committed CPU above the capacity, relative to the balanced load",
+        "memory, CPU or further load above the limits, relative to the balanced load",
         ("overload",),
     ),
     (
@@ -90,6 +91,14 @@ TERMS = (
     ),
     (Goal.BALANCE, "transfer", "GiB of migration cost", ("move",)),
 )
+
+
+def load_term(load: str) -> tuple[Goal, str, str, tuple[str, ...]]:
+    """Return the term for the balance of a further load."""
+    unit = f"squared relative deviation of a node from the balanced {load} load"
+    return Goal.BALANCE, f"{load}_balance", unit, ("imbalance",)
+
+
 MIGRATION_TERM = (Goal.BALANCE, "migration", "guest that migrates", ("move",))
 """Term that an objective has if guests are not migrated for balance alone."""
 
@@ -105,6 +114,7 @@ def plan_objective(  # noqa: PLR0913 - one parameter per setting
     *,
     cpu_weight: float,
     memory_weight: float,
+    load_weights: LoadAmounts = NO_LOADS,
     soft_rule_penalty: float,
     migration_cost_weight: float,
     mean_memory: float,
@@ -116,6 +126,7 @@ def plan_objective(  # noqa: PLR0913 - one parameter per setting
         priorities: Goals, the most important first.
         cpu_weight: Weight of the balance of CPU load.
         memory_weight: Weight of the balance of memory load.
+        load_weights: Weights of the balance of further loads, by name.
         soft_rule_penalty: Weight of a guest that violates a soft rule.
         migration_cost_weight: Weight of the transfer of the memory of a mean node.
         mean_memory: Mean memory in use on a node, in GiB.
@@ -139,10 +150,13 @@ def plan_objective(  # noqa: PLR0913 - one parameter per setting
         "soft_rule": scale * soft_rule_penalty,
         "transfer": scale * migration_cost_weight / mean_memory,
     }
+    further = [load_term(load) for load in load_weights]
+    for load, (_, name, _, _) in zip(load_weights, further, strict=True):
+        weight[name] = goal[Goal.BALANCE] * load_weights[load]
     if gated_balance is None:
-        return _objective(rank, weight)
+        return _objective(rank, weight, (*TERMS, *further))
     weight["migration"] = 1.0
-    return _objective(rank, weight, (*TERMS, MIGRATION_TERM))
+    return _objective(rank, weight, (*TERMS, *further, MIGRATION_TERM))
 
 
 def repair_objective(mean_memory: float) -> Objective:
@@ -167,7 +181,7 @@ def repair_objective(mean_memory: float) -> Objective:
 def _objective(
     rank: Mapping[Goal, int],
     weight: Mapping[str, float],
-    terms: Sequence[tuple[Goal, str, str, tuple[str, ...]]] = TERMS,
+    terms: Sequence[tuple[Goal, str, str, tuple[str, ...]]],
 ) -> Objective:
     """Return the terms with these weights; others have the weight 0."""
     return Objective(
@@ -199,11 +213,9 @@ def encode_problem(
     weight = objective.weight
     classes = PlacementCosts(cluster)
     movable = cluster.movable
-    mean = cluster.balanced_load * cluster.capacity.mean(axis=0)
+    mean = cluster.balanced_load * cluster.mean_capacity
     per_balanced_load = safe_divide(np.ones_like(mean), mean)
-    balance = np.zeros_like(mean)
-    balance[CPU] = weight("cpu_balance")
-    balance[cluster.memory_resource] = weight("memory_balance")
+    balance = _balance_weights(cluster, objective)
     safety, excess = _contention(
         cluster, thresholds, weight("contention") * per_balanced_load
     )
@@ -229,6 +241,17 @@ def encode_problem(
         budgets=_budgets(cluster, budget),
         counts_moves=np.array([False, True]),
     )
+
+
+def _balance_weights(cluster: EncodedCluster, objective: Objective) -> Floats:
+    """Return the weight of the balance of each resource; shape (R,)."""
+    weights = {term.name: term.weight for term in objective.terms}
+    balance = np.zeros(cluster.capacity.shape[1])
+    balance[CPU] = weights["cpu_balance"]
+    balance[cluster.memory_resource] = weights["memory_balance"]
+    for load, resource in cluster.load_resources.items():
+        balance[resource] = weights.get(f"{load}_balance", 0.0)
+    return balance
 
 
 def with_knee_price(

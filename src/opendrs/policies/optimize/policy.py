@@ -62,7 +62,12 @@ from opendrs.policies.preconditions import (
     cluster_notes,
     unmet_precondition,
 )
-from opendrs.rules import CompiledRules, compile_rules, with_drain_rule
+from opendrs.rules import (
+    CompiledRules,
+    balanced_loads,
+    compile_rules,
+    with_drain_rule,
+)
 
 SEARCH_ROUNDS = 20  # portions in which the search runs
 MIN_ITERATIONS = 500_000  # moves that are evaluated for the smallest clusters
@@ -225,16 +230,20 @@ class Optimize:
         thresholds = contention_thresholds(
             snapshot, self.load_model, self.contention_threshold, demand
         ).with_margins(snapshot, expected.cpu_margins())
-        weights = self.cpu_weight, self.memory_weight
         before = measure_cluster(
-            snapshot, self.load_model, self.limits, thresholds, weights, fill
+            snapshot,
+            self.load_model,
+            self.limits,
+            thresholds,
+            self._weights(snapshot),
+            fill,
         )
         rules = compile_rules(snapshot)
         groups = self._movable_groups(snapshot, rules)
         notes = (
             *expected.notes(),
             *demand.notes(),
-            *cluster_notes(snapshot, rules, groups.skipped),
+            *cluster_notes(snapshot, rules, self.limits, groups.skipped),
             *shortages,
             *self._gate_notes(gate),
         )
@@ -247,6 +256,11 @@ class Optimize:
             snapshot, rules, groups.groups, self.limits, self.load_model, fill=fill
         )
         return self._context(cluster, groups, before, goals, notes)
+
+    def _weights(self, snapshot: Snapshot) -> tuple[float, ...]:
+        """Return the weights of CPU, of memory, and of further loads."""
+        further = balanced_loads(snapshot, self.limits)
+        return self.cpu_weight, self.memory_weight, *(each.weight for each in further)
 
     def _movable_groups(
         self, snapshot: Snapshot, rules: CompiledRules
@@ -336,14 +350,17 @@ class Optimize:
     def _objective(
         self, cluster: EncodedCluster, goals: tuple[Goal, ...], before: ClusterMetrics
     ) -> Objective:
+        further = balanced_loads(cluster.snapshot, self.limits)
+        load_weights = {each.name: each.weight for each in further}
         gated = None
         if goals != self.priorities:
-            weight = self.cpu_weight + self.memory_weight
+            weight = self.cpu_weight + self.memory_weight + sum(load_weights.values())
             gated = len(cluster.node_ids) * weight * before.imbalance**2
         return plan_objective(
             goals,
             cpu_weight=self.cpu_weight,
             memory_weight=self.memory_weight,
+            load_weights=load_weights,
             soft_rule_penalty=self.soft_rule_penalty,
             migration_cost_weight=self.migration_cost_weight,
             mean_memory=cluster.mean_memory,

@@ -184,7 +184,7 @@ class Repair:
             load_model=self.load_model,
             seed=0,
             search=select_search(SearchKind.AUTO, problem),
-            notes=cluster_notes(snapshot, rules, groups.skipped),
+            notes=cluster_notes(snapshot, rules, self.limits, groups.skipped),
         )
 
 
@@ -205,7 +205,7 @@ def _encode(
         cluster, budget, objective=objective, thresholds=thresholds
     )
     present = cluster.load_in(cluster.snapshot)
-    mean = cluster.balanced_load * cluster.capacity.mean(axis=0)
+    mean = cluster.balanced_load * cluster.mean_capacity
     price = objective.weight("violation") * safe_divide(np.ones_like(mean), mean)
     price *= cluster.limited_resources
     return replace(

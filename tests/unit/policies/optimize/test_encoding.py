@@ -19,8 +19,8 @@ from opendrs.model import (
     Usage,
 )
 from opendrs.planning import ASSUMED_BANDWIDTH
-from opendrs.policies.optimize.encoding import MovableGuests
 from opendrs.policies.optimize.movable_groups import EncodedGroup
+from opendrs.policies.optimize.movable_guests import MovableGuests
 from opendrs.rules import compile_rules
 from support.builders import cluster, guest, node
 

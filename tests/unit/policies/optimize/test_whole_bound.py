@@ -48,6 +48,23 @@ def test_lagrangian_bound_is_a_distance() -> None:
     assert lagrangian_bound(PROBLEM) == pytest.approx(0.02**0.5)
 
 
+def test_lagrangian_bound_leaves_out_a_third_resource() -> None:
+    three = Problem(
+        capacity=np.full((2, 3), 10.0),
+        demand=np.array([[5.0, 5.0, 5.0], [3.0, 3.0, 3.0]]),
+        origin=PROBLEM.origin,
+        class_of=PROBLEM.class_of,
+        allowed=PROBLEM.allowed,
+        target_load=np.full(3, 0.4),
+        imbalance_weight=np.ones(3),
+        budget_weights=PROBLEM.budget_weights,
+        budgets=PROBLEM.budgets,
+    )
+
+    # With it, node a would be as far in a third resource: the root of 0.03.
+    assert lagrangian_bound(three) == pytest.approx(0.02**0.5)
+
+
 def test_lagrangian_bound_without_capacity_is_zero() -> None:
     none = np.array([[10.0, 10.0], [10.0, 0.0]])
 

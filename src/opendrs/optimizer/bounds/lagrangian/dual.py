@@ -18,7 +18,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -242,12 +242,18 @@ MIN_GAIN = 1e-3  # relative gain that ten evaluations must achieve
 def lagrangian_bound(problem: Problem) -> float:
     """Return a lower bound of the distance of every plan within the budgets.
 
-    The distance is the root of the imbalance cost. The bound is 0, hence without
-    information, if more than two resources count for balance or a node has no capacity
-    of one of them.
+    The distance is the root of the imbalance cost. If more than two resources count for
+    balance, it is that of the first two: the cost of the others is not negative, so the
+    bound holds for all. It is 0, hence without information, if a node has no capacity
+    of one of the two.
     """
+    others = np.flatnonzero(problem.imbalance_weight)[DIMENSIONS:]
+    if len(others):
+        weight = problem.imbalance_weight.copy()
+        weight[others] = 0.0
+        problem = replace(problem, imbalance_weight=weight)
     balanced = problem.imbalance_weight > 0
-    if balanced.sum() > DIMENSIONS or not np.all(problem.capacity[:, balanced] > 0):
+    if not np.all(problem.capacity[:, balanced] > 0):
         return 0.0
     set_limit = max(SET_LIMIT, SETS_PER_NODE * problem.node_count)
     found = maximize_dual(
