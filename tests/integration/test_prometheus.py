@@ -32,7 +32,7 @@ from opendrs.model import GIB, Guest, Node, NodeId, Snapshot, Usage
 from opendrs.platforms.prometheus import MeasuredPlatform, PrometheusSettings
 from opendrs.platforms.prometheus.client import PrometheusClient
 from opendrs.platforms.prometheus.reading import values_of
-from opendrs.platforms.prometheus.settings import EXPORTERS, Measure
+from opendrs.platforms.prometheus.settings import EXPORTERS, LoadQueries, Measure
 from opendrs.policies.balance import Balance
 from opendrs.simulation import SimulatedClock, SimulatedPlatform
 from support import command_cluster
@@ -282,6 +282,27 @@ def test_exporters_give_load_of_nodes_and_guests(
     for each in _parts(snapshot):
         assert each.usage.cpu == pytest.approx(LOAD[each.id], rel=TOLERANCE)
         assert each.usage.memory == MEMORY[each.id] * GIB
+
+
+def test_own_queries_give_further_loads(server: Monitoring) -> None:
+    def query(label: str, name: str, pattern: str) -> str:
+        series = f'pve_memory_usage_bytes{{id=~"{pattern}"}}'
+        return f'label_replace({series}, "{label}", "{name}", "id", "{pattern}")'
+
+    loads = {
+        "pages": LoadQueries(
+            node=query("node", "$1", "node/(.+)"),
+            guest=query("guest", "vm:$1", "qemu/(.+)"),
+            capacity=100.0 * GIB,
+        )
+    }
+
+    snapshot = measured(server.settings(exporters=(), loads=loads)).observe()
+
+    for each in _parts(snapshot):
+        assert each.loads == {"pages": MEMORY[each.id] * GIB}
+    for node in snapshot.nodes.values():
+        assert node.load_capacities == {"pages": 100 * GIB}
 
 
 def test_openstack_queries_name_guests_by_name_and_uuid(server: Monitoring) -> None:

@@ -16,7 +16,7 @@ from opendrs.platforms.prometheus.reading import (
     values_of,
     with_load,
 )
-from opendrs.platforms.prometheus.settings import Measure, PrometheusSettings
+from opendrs.platforms.prometheus.settings import AnyMeasure, PrometheusSettings
 from opendrs.ports import Platform, TaskId, TaskStatus
 
 
@@ -56,7 +56,8 @@ class MeasuredPlatform:
             }
         for problem in unmatched_queries(snapshot, measured):
             raise UnexpectedResponseError(f"{self._subject}: {problem}")
-        return with_load(snapshot, fresh_values(measured, self._settings.max_age))
+        fresh = fresh_values(measured, self._settings.max_age)
+        return with_load(snapshot, fresh, self._settings.loads)
 
     def start(self, action: Action) -> TaskId:
         """Start *action* on the platform."""
@@ -76,7 +77,7 @@ class MeasuredPlatform:
 
 
 def unmatched_queries(
-    snapshot: Snapshot, measured: Mapping[Measure, Values]
+    snapshot: Snapshot, measured: Mapping[AnyMeasure, Values]
 ) -> Iterator[str]:
     """Yield the queries with series none of which is about *snapshot*."""
     names: Mapping[str, set[str]] = {

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
+from typing import ClassVar
 
 import httpx2
 
 from opendrs.config.secret_sources import given_sources, source_names, source_problems
-from opendrs.errors import InvalidSettingError
-from opendrs.model import Seconds
+from opendrs.errors import InvalidSettingError, ModelError
+from opendrs.model import MAX_AMOUNT, Seconds, require_load_name
 
 MAX_DURATION = 86_400.0  # seconds
 WINDOW_VARIABLE = "$window"
@@ -38,6 +39,48 @@ class Measure(StrEnum):
     def label(self) -> str:
         """Return the label with the name of what is measured."""
         return self.value.partition("_")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadQueries:
+    """Queries of a further load, table `[platform.NAME.load.loads.LOAD]`.
+
+    Attributes:
+        node: Query in PromQL of the amount of each node; None if it is not measured.
+        guest: Query of the amount of each guest; None if it is not measured.
+        capacity: Query of the capacity of each node, or the capacity of all nodes; None
+            for that of the platform.
+    """
+
+    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
+
+    node: str | None = None
+    guest: str | None = None
+    capacity: float | str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadMeasure:
+    """Quantity of a further load that a query measures.
+
+    Attributes:
+        load: Name of the load.
+        part: Quantity: `node`, `guest` or `capacity`, as in `LoadQueries`.
+    """
+
+    load: str
+    part: str
+
+    @property
+    def label(self) -> str:
+        """Return the label with the name of what is measured."""
+        return "guest" if self.part == "guest" else "node"
+
+    def __str__(self) -> str:
+        return f"loads.{self.load}.{self.part}"
+
+
+AnyMeasure = Measure | LoadMeasure
 
 
 def _labelled(query: str, label: str, source: str, pattern: str = "(.+)") -> str:
@@ -159,6 +202,7 @@ class PrometheusSettings:
             that measure the same, the later one is used.
         queries: Queries in PromQL by measure, which override the ready-made ones. Each
             series has the label `node` or `guest`. `$window` is replaced by `window`.
+        loads: Queries of further loads, by name of the load.
         window: Seconds over which the load is averaged.
         max_age: Age of the newest sample in seconds from which a load is unknown.
         ca: File with the only trusted certificates; None for the system trust store.
@@ -176,6 +220,7 @@ class PrometheusSettings:
     url: str
     exporters: tuple[str, ...] = ()
     queries: Mapping[str, str] = field(default_factory=dict)
+    loads: Mapping[str, LoadQueries] = field(default_factory=dict)
     window: Seconds = 300.0
     max_age: Seconds = 180.0
     ca: Path | None = None
@@ -187,16 +232,23 @@ class PrometheusSettings:
     timeout: Seconds = 10.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "queries", MappingProxyType(dict(self.queries)))
+        for name in ("queries", "loads"):
+            frozen = MappingProxyType(dict(getattr(self, name)))
+            object.__setattr__(self, name, frozen)
         if problems := tuple(_problems(self)):
             raise InvalidSettingError(*problems)
 
     @property
-    def promql(self) -> Mapping[Measure, str]:
+    def promql(self) -> Mapping[AnyMeasure, str]:
         """Return the query of each measure, with the window in it."""
-        chosen: dict[Measure, str] = {}
+        chosen: dict[AnyMeasure, str] = {}
         for exporter in self.exporters:
-            chosen |= EXPORTERS[exporter]
+            chosen.update(EXPORTERS[exporter].items())
+        for load, queries in self.loads.items():
+            for part in ("node", "guest", "capacity"):
+                query = getattr(queries, part)
+                if isinstance(query, str):
+                    chosen[LoadMeasure(load, part)] = query
         chosen |= {Measure(name): query for name, query in self.queries.items()}
         window = f"{round(self.window * 1000)}ms"
         return {
@@ -213,8 +265,9 @@ def _problems(settings: PrometheusSettings) -> Iterator[str]:
     for name in settings.queries:
         if name not in set(Measure):
             yield f"queries: expected some of {', '.join(Measure)}, got {name!r}"
-    if not settings.exporters and not settings.queries:
-        yield "expected exporters or queries, got neither"
+    if not settings.exporters and not settings.queries and not settings.loads:
+        yield "expected exporters, queries or loads, got none"
+    yield from _load_problems(settings)
     for name in ("window", "max_age", "timeout"):
         seconds = getattr(settings, name)
         if not 0 < seconds <= MAX_DURATION:
@@ -226,6 +279,19 @@ def _problems(settings: PrometheusSettings) -> Iterator[str]:
     if settings.user is not None and not given_sources(settings, "token"):
         names = ", ".join(source_names("token"))
         yield f"user: expected one of {names} with the password, got none"
+
+
+def _load_problems(settings: PrometheusSettings) -> Iterator[str]:
+    for name, queries in settings.loads.items():
+        try:
+            require_load_name("loads", name)
+        except ModelError as error:
+            yield str(error)
+        capacity = queries.capacity
+        if queries.node is None and queries.guest is None:
+            yield f"loads: {name}: expected a query of node, of guest or both, got none"
+        if isinstance(capacity, float) and not 0 < capacity <= MAX_AMOUNT:
+            yield f"loads: {name}: capacity: expected more than 0, got {capacity:g}"
 
 
 def _url_problems(settings: PrometheusSettings) -> Iterator[str]:

@@ -19,6 +19,8 @@ from opendrs.platforms.proxmox.responses import (
 from opendrs.platforms.proxmox.settings import GuestNaming
 from opendrs.platforms.proxmox.tasks import service_id
 
+# Names of the further loads of nodes and guests.
+NETWORK, IO_PRESSURE = "network", "io-pressure"
 GUEST_TYPES = {"qemu": GuestKind.VM, "lxc": GuestKind.CONTAINER}
 
 
@@ -56,6 +58,7 @@ class ClusterView:
         targets: Target nodes of running migrations by number of the guest.
         disks: Disks of guests by number; those that were not read are absent.
         average_cpu: CPU usage of guests in cores, averaged over a window.
+        traffic: Network traffic of guests in bytes per second, in the same way.
     """
 
     resources: tuple[ResourceRow, ...]
@@ -68,6 +71,7 @@ class ClusterView:
     targets: Mapping[int, str] = field(default_factory=dict)
     disks: Mapping[int, tuple[Disk, ...]] = field(default_factory=dict)
     average_cpu: Mapping[int, float] = field(default_factory=dict)
+    traffic: Mapping[int, float] = field(default_factory=dict)
 
 
 def guest_rows(resources: Iterable[ResourceRow]) -> tuple[ResourceRow, ...]:

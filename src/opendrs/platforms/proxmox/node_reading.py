@@ -9,6 +9,8 @@ from statistics import fmean
 
 from opendrs.model import (
     MIN_CPU,
+    NO_LOADS,
+    LoadAmounts,
     Node,
     NodeId,
     NodeState,
@@ -21,6 +23,8 @@ from opendrs.model import (
     max_plausible_memory,
 )
 from opendrs.platforms.proxmox.cluster_view import (
+    IO_PRESSURE,
+    NETWORK,
     ClusterView,
     NodeDetails,
     guest_rows,
@@ -30,11 +34,19 @@ from opendrs.platforms.proxmox.responses import NodeHistoryRow, ResourceRow
 
 
 def build_nodes(
-    view: ClusterView, labels: Mapping[str, tuple[str, ...]]
+    view: ClusterView,
+    labels: Mapping[str, tuple[str, ...]],
+    network_capacity: float | None = None,
 ) -> dict[NodeId, Node]:
     """Return all nodes with their *labels*.
 
     The state of a node that did not answer is unknown.
+
+    Args:
+        view: The responses.
+        labels: Labels of each node.
+        network_capacity: Bytes per second that each node can receive and send; None if
+            unknown.
     """
     rows = {row.node: row for row in view.resources if row.type == "node" and row.node}
     members = [row for row in view.cluster if row.type == "node" and row.name]
@@ -48,13 +60,19 @@ def build_nodes(
     offline = frozenset(row.name for row in members if row.online is False)
     silent = view.silent_nodes if is_quorate(view.cluster) else frozenset(names)
     storages, jobs = _storages(view), _jobs(view)
+    capacities = _load_capacities(view, network_capacity)
     nodes = {}
     for name in map(NodeId, names):
         state = _node_state(name, rows.get(name), view, offline, silent)
         node = _node(name, rows.get(name), view, state)
         if node.reachable:
             known = None if storages is None else tuple(storages[name])
-            node = replace(node, storages=known, jobs=tuple(sorted(jobs[name])))
+            node = replace(
+                node,
+                storages=known,
+                jobs=tuple(sorted(jobs[name])),
+                load_capacities=capacities,
+            )
         nodes[name] = replace(node, labels=frozenset(labels.get(name, ())))
     return nodes
 
@@ -80,7 +98,43 @@ def _node(
         load_average=_mean(each.loadavg for each in details.history),
         pressure=_node_pressure(details.history),
         ksm_shared=details.ksm_shared,
+        loads=_node_loads(details.history),
     )
+
+
+def _load_capacities(view: ClusterView, network: float | None) -> LoadAmounts:
+    """Return the capacities of further loads, of all nodes.
+
+    That of I/O pressure is known if some node reports it, as Proxmox VE 9 does.
+    """
+    reports_pressure = any(
+        row.pressureiosome is not None
+        for details in view.details.values()
+        for row in details.history
+    )
+    capacities = {IO_PRESSURE: 1.0} if reports_pressure else {}
+    if network is not None:
+        capacities[NETWORK] = network
+    return capacities or NO_LOADS
+
+
+def _node_loads(history: tuple[NodeHistoryRow, ...]) -> LoadAmounts:
+    """Return the further loads of a node, averaged over its history."""
+    loads = {
+        NETWORK: _mean(
+            row.netin + row.netout
+            for row in history
+            if row.netin is not None and row.netout is not None
+        ),
+        IO_PRESSURE: fraction(_mean(row.pressureiosome for row in history)),
+    }
+    return known_loads(loads)
+
+
+def known_loads(loads: Mapping[str, float | None]) -> LoadAmounts:
+    """Return the *loads* that are known."""
+    known = {name: amount for name, amount in loads.items() if amount is not None}
+    return known or NO_LOADS
 
 
 def _storages(view: ClusterView) -> defaultdict[str, list[Storage]] | None:

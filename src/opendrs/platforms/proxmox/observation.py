@@ -37,6 +37,7 @@ from opendrs.platforms.proxmox.reading import build_snapshot
 from opendrs.platforms.proxmox.responses import ClusterRow, ResourceRow, TaskRow
 from opendrs.platforms.proxmox.settings import ProxmoxSettings
 from opendrs.platforms.proxmox.tasks import MIGRATIONS, is_running
+from opendrs.platforms.proxmox.traffic import GuestTraffic
 
 logger = logging.getLogger(__name__)
 
@@ -92,6 +93,7 @@ class ProxmoxClusterReader:
     _samples: dict[int, deque[tuple[float, float]]] = field(
         default_factory=lambda: defaultdict(deque)
     )
+    _traffic: GuestTraffic = field(default_factory=GuestTraffic)
 
     def __post_init__(self) -> None:
         self._guests = PveGuestReader(self.queries)
@@ -267,9 +269,10 @@ class ProxmoxClusterReader:
         return {node for node, record in self._nodes.items() if not record.is_silent}
 
     def _sample_guests(self, resources: Iterable[ResourceRow]) -> None:
-        """Add the CPU usage of running guests to the samples of the load window."""
+        """Add the usage of running guests to the samples of the load window."""
         now = time.monotonic()
         rows = [row for row in guest_rows(resources) if row.status == "running"]
+        self._traffic.add(rows, now, self.settings.load_window)
         usage = {row.vmid or 0: instant_cpu(row) for row in rows}
         for gone in self._samples.keys() - usage.keys():
             del self._samples[gone]
@@ -309,4 +312,5 @@ class ProxmoxClusterReader:
                 vmid: fmean(cpu for _, cpu in samples)
                 for vmid, samples in self._samples.items()
             },
+            traffic=self._traffic.rates,
         )

@@ -13,6 +13,7 @@ from opendrs.model import (
     GuestId,
     GuestKind,
     GuestState,
+    LoadAmounts,
     Mobility,
     Node,
     NodeAffinity,
@@ -26,6 +27,8 @@ from opendrs.model import (
 )
 from opendrs.platforms.proxmox.cluster_view import (
     GUEST_TYPES,
+    IO_PRESSURE,
+    NETWORK,
     ClusterView,
     NodeDetails,
     guest_ids,
@@ -36,6 +39,7 @@ from opendrs.platforms.proxmox.ha import MOVING_STATES, ha_owner, ha_rules
 from opendrs.platforms.proxmox.node_reading import (
     build_nodes,
     fraction,
+    known_loads,
     plausible_usage,
 )
 from opendrs.platforms.proxmox.responses import (
@@ -76,7 +80,7 @@ def build_snapshot(
     """
     rows = guest_rows(view.resources)
     ids = guest_ids(rows, settings.guest_ids)
-    nodes = build_nodes(view, settings.labels)
+    nodes = build_nodes(view, settings.labels, settings.network_capacity)
     guests = {
         ids[row.vmid]: _guest(ids[row.vmid], row, nodes, view, settings)
         for row in rows
@@ -120,6 +124,7 @@ def _guest(
     blockers = _blockers(row, view, settings)
     owner = ha_owner(view.ha, sid, row.hastate)
     movable = Mobility.LIVE if kind is GuestKind.VM else Mobility.COLD
+    pressure = _guest_pressure(view.details.get(node.id), row)
     return Guest(
         id=name,
         node=node.id,
@@ -127,7 +132,7 @@ def _guest(
         state=state,
         limit=_guest_limit(row),
         usage=_guest_usage(row, state, node, view),
-        pressure=_guest_pressure(view.details.get(node.id), row),
+        pressure=pressure,
         uptime=row.uptime if state is GuestState.RUNNING else None,
         mobility=Mobility.NONE if blockers else movable,
         mobility_detail="; ".join(blockers) or _cold_detail(kind),
@@ -137,7 +142,15 @@ def _guest(
         tags=_tags(row),
         migrating_to=target,
         disks=_disks(view.disks.get(row.vmid or 0), settings),
+        loads=_guest_loads(row, pressure, view),
     )
+
+
+def _guest_loads(
+    row: ResourceRow, pressure: Pressure, view: ClusterView
+) -> LoadAmounts:
+    traffic = view.traffic.get(row.vmid or 0)
+    return known_loads({NETWORK: traffic, IO_PRESSURE: pressure.io.some})
 
 
 def _disks(

@@ -104,6 +104,8 @@ class ResourceRow(ApiRow):
     storage: Text = None
     shared: Flag = None
     pool: Text = None
+    netin: Integer = None
+    netout: Integer = None
 
 
 class TaskRow(ApiRow):
@@ -165,13 +167,18 @@ class HaGroupRow(ApiRow):
 
 
 class NodeHistoryRow(ApiRow):
-    """Row of `GET /nodes/{node}/rrddata`: averages over one minute; PSI in percent."""
+    """Row of `GET /nodes/{node}/rrddata`: averages over one minute.
+
+    PSI is in percent, traffic in bytes per second.
+    """
 
     time: Integer = None
     cpu: Number = None
     maxcpu: Number = None
     memused: Number = None
     loadavg: Number = None
+    netin: Number = None
+    netout: Number = None
     pressurecpusome: Number = None
     pressurememorysome: Number = None
     pressurememoryfull: Number = None

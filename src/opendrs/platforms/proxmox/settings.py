@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Literal
 
 from opendrs.config.secret_sources import given_sources, source_names, source_problems
 from opendrs.errors import InvalidSettingError
-from opendrs.model import RATE, Seconds
+from opendrs.model import MAX_BANDWIDTH, RATE, Seconds
 from opendrs.transport.secrets import is_one_word
 
 DEFAULT_PORT = 8006
@@ -101,6 +101,8 @@ class ProxmoxSettings:
             the data center.
         load_window: Seconds over which the load of nodes is averaged; 0 for the
             current load.
+        network_capacity: Bytes per second that each node can receive and send in
+            total, for the load `network`; None if unknown.
         ha_timeout: Seconds in which the HA manager must begin a requested migration.
         timeout: Seconds in which a request must be answered.
         node_timeout: Seconds in which a request about one node must be answered.
@@ -136,6 +138,7 @@ class ProxmoxSettings:
     keep_connections: bool = False
     bandwidth: Annotated[int, RATE] | None = None
     load_window: Seconds = 300.0
+    network_capacity: Annotated[float, RATE] | None = None
     ha_timeout: Seconds = 90.0
     timeout: Seconds = 15.0
     node_timeout: Seconds = 5.0
@@ -217,6 +220,9 @@ def _number_problems(settings: ProxmoxSettings) -> Iterator[str]:
                 f"{name}: expected more than 0 s and at most {_MAX_DURATION} s, got "
                 f"{seconds}"
             )
+    capacity = settings.network_capacity
+    if capacity is not None and not KIB <= capacity <= MAX_BANDWIDTH:
+        yield f"network_capacity: expected at least {KIB} bytes/s, got {capacity:g}"
     if not 0 <= settings.load_window <= 3600:
         yield f"load_window: expected 0 to 3600 s, got {settings.load_window}"
     if settings.max_requests < 20:

@@ -10,8 +10,18 @@ from hypothesis import strategies as st
 
 from opendrs.errors import UnexpectedResponseError
 from opendrs.model import GIB, GuestId, GuestState, NodeId, NodeState, Usage
-from opendrs.platforms.prometheus.reading import fresh_values, values_of, with_load
-from opendrs.platforms.prometheus.settings import Measure
+from opendrs.platforms.prometheus.reading import (
+    Values,
+    fresh_values,
+    values_of,
+    with_load,
+)
+from opendrs.platforms.prometheus.settings import (
+    AnyMeasure,
+    LoadMeasure,
+    LoadQueries,
+    Measure,
+)
 from support.builders import cluster
 
 A, B, VM = NodeId("a"), NodeId("b"), GuestId("vm")
@@ -51,7 +61,7 @@ def test_unusable_data_raises_error_with_measure(data: object) -> None:
 
 
 def test_values_without_fresh_sample_are_unknown() -> None:
-    measured = {
+    measured: dict[AnyMeasure, Values] = {
         Measure.NODE_CPU: {"a": 1.0, "b": 2.0, "c": 3.0},
         Measure.NODE_AGE: {"a": 60.0, "b": 60.1},
         Measure.GUEST_CPU: {"vm": 1.0},
@@ -64,7 +74,7 @@ def test_values_without_fresh_sample_are_unknown() -> None:
 
 
 def test_measured_load_replaces_that_of_platform() -> None:
-    measured = {
+    measured: dict[AnyMeasure, Values] = {
         Measure.NODE_CPU: {"a": 9.0},
         Measure.GUEST_MEMORY: {"vm": 2.5 * GIB},
     }
@@ -76,6 +86,41 @@ def test_measured_load_replaces_that_of_platform() -> None:
     assert snapshot.nodes[B].usage.cpu is None
     cpu = ORIGIN.guests[VM].usage.cpu
     assert snapshot.guests[VM].usage == Usage(cpu, 5 * GIB // 2)
+
+
+def test_further_loads_are_those_of_the_queries() -> None:
+    nodes = {
+        A: replace(ORIGIN.nodes[A], loads={"network": 7.0, "disk": 3.0}),
+        B: replace(ORIGIN.nodes[B], loads={"network": 7.0}),
+    }
+    measured: dict[AnyMeasure, Values] = {
+        LoadMeasure("network", "node"): {"a": 40.0},
+        LoadMeasure("network", "guest"): {"vm": 20.0},
+        LoadMeasure("network", "capacity"): {"a": 100.0, "b": 0.0},
+    }
+    loads = {"disk": LoadQueries(node="x", capacity=9.0)}
+
+    snapshot = with_load(replace(ORIGIN, nodes=nodes), measured, loads)
+
+    # b has no series, so that its traffic is unknown; a capacity of 0 is none.
+    assert snapshot.nodes[A].loads == {"network": 40.0, "disk": 3.0}
+    assert snapshot.nodes[B].loads == {}
+    assert snapshot.guests[VM].loads == {"network": 20.0}
+    assert snapshot.nodes[A].load_capacities == {"network": 100.0, "disk": 9.0}
+    assert snapshot.nodes[B].load_capacities == {"disk": 9.0}
+
+
+def test_capacity_has_no_age() -> None:
+    measured: dict[AnyMeasure, Values] = {
+        LoadMeasure("network", "node"): {"a": 1.0},
+        LoadMeasure("network", "capacity"): {"a": 9.0},
+        Measure.NODE_AGE: {"a": 61.0},
+    }
+
+    fresh = fresh_values(measured, 60.0)
+
+    assert fresh[LoadMeasure("network", "node")] == {}
+    assert fresh[LoadMeasure("network", "capacity")] == {"a": 9.0}
 
 
 def test_what_does_not_run_keeps_its_usage() -> None:

@@ -7,8 +7,13 @@ from typing import Any
 
 import pytest
 
+from opendrs.config.binding import TableBinder
 from opendrs.errors import InvalidSettingError
-from opendrs.platforms.prometheus.settings import Measure, PrometheusSettings
+from opendrs.platforms.prometheus.settings import (
+    LoadQueries,
+    Measure,
+    PrometheusSettings,
+)
 
 URL = "https://prometheus:9090"
 
@@ -37,6 +42,26 @@ def test_later_exporter_overrides_earlier_one() -> None:
     assert Measure.GUEST_CPU in both.promql
 
 
+def test_queries_of_further_loads_are_read_from_a_table() -> None:
+    query = "x[$window]"
+    network = {"node": query, "guest": query, "capacity": 1_250_000_000}
+    pressure = {"node": query, "capacity": query}
+    table = {"url": URL, "loads": {"network": network, "io": pressure}}
+
+    bound = TableBinder(PrometheusSettings, table)
+
+    assert bound.diagnostics == ()
+    assert bound.value is not None
+    assert bound.value.loads["network"].capacity == 1.25e9
+    assert {str(measure) for measure in bound.value.promql} == {
+        "loads.network.node",
+        "loads.network.guest",
+        "loads.io.node",
+        "loads.io.capacity",
+    }
+    assert set(bound.value.promql.values()) == {"x[300000ms]"}
+
+
 @pytest.mark.parametrize(
     ("changes", "setting"),
     [
@@ -45,7 +70,10 @@ def test_later_exporter_overrides_earlier_one() -> None:
         ({"url": "https://user:secret@prometheus"}, "url"),
         ({"url": "http://prometheus", "token_env": "TOKEN"}, "url"),
         ({"exporters": ("vcenter",)}, "exporters"),
-        ({"exporters": ()}, "exporters or queries"),
+        ({"exporters": ()}, "exporters, queries or loads"),
+        ({"loads": {"memory": LoadQueries(node="x")}}, "loads: expected a name other"),
+        ({"loads": {"disk": LoadQueries(capacity=1.0)}}, "loads: disk: expected a"),
+        ({"loads": {"disk": LoadQueries(node="x", capacity=0.0)}}, "disk: capacity"),
         ({"queries": {"disk": "x"}}, "queries"),
         ({"window": 0.0}, "window"),
         ({"max_age": -1.0}, "max_age"),

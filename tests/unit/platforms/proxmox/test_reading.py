@@ -17,6 +17,7 @@ from opendrs.platforms.proxmox.cluster_view import (
 from opendrs.platforms.proxmox.reading import build_snapshot
 from opendrs.platforms.proxmox.responses import (
     ClusterRow,
+    GuestRow,
     NodeHistoryRow,
     ResourceRow,
     TaskRow,
@@ -65,6 +66,37 @@ def test_cpu_of_a_node_is_averaged_and_memory_is_current() -> None:
     assert found.usage.cpu == pytest.approx(0.2 * 8)
     assert found.usage.memory == 4000
     assert found.load_average == pytest.approx(2)
+
+
+def test_traffic_and_io_pressure_are_further_loads() -> None:
+    history = tuple(
+        NodeHistoryRow(
+            time=n, cpu=0.5, netin=1e6 * n, netout=2e6, pressureiosome=10.0 * n
+        )
+        for n in (1, 3)
+    )
+    guests = {100: GuestRow(vmid=100, pressureiosome=5.0)}
+    details = {"n1": NodeDetails(history=history, guests=guests)}
+    settings = replace(SETTINGS, network_capacity=1.25e9)
+    rows = tuple(ResourceRow.model_validate(each) for each in (NODE | FIGURES, GUEST))
+    view = ClusterView(resources=rows, cluster=(), details=details, traffic={100: 3e5})
+
+    found = build_snapshot(view, settings, (), NOON)
+
+    # Mean of 1 + 2 and 3 + 2 MB/s; mean of 10 % and 30 %.
+    there = found.nodes[NodeId("n1")]
+    assert there.loads == {"network": 4e6, "io-pressure": pytest.approx(0.2)}
+    assert there.load_capacities == {"network": 1.25e9, "io-pressure": 1.0}
+    web = found.guests[GuestId("web")]
+    assert web.loads == {"network": 3e5, "io-pressure": pytest.approx(0.05)}
+
+
+def test_further_loads_that_are_not_reported_are_unknown() -> None:
+    found = snapshot(NODE | FIGURES, GUEST)
+
+    assert found.nodes[NodeId("n1")].loads == {}
+    assert found.nodes[NodeId("n1")].load_capacities == {}
+    assert found.guests[GuestId("web")].loads == {}
 
 
 def test_history_without_recent_figures_is_empty() -> None:
