@@ -14,9 +14,7 @@ from opendrs.rules import available_loads, compared_loads, required_load
 
 Floats = npt.NDArray[np.float64]
 
-STEPS = (
-    1e9  # of the smallest capacity; amounts are whole steps, as sums of them are exact
-)
+STEPS = 1e9  # in the smallest capacity; sums of whole steps are exact
 NO_THRESHOLD = 1e3  # times the capacity, which no node is loaded
 
 
@@ -87,11 +85,11 @@ class LoadColumns:
             ]
             for name in nodes
         )
-        # A load without a threshold is known as well, for the balance.
-        has_capacity = self.compared(nodes)
-        without = usable - np.where(has_capacity, np.ceil(used / self._step), 0.0)
+        # What is left without a threshold says how much is used, for the balance.
+        used = np.where(self.compared(nodes), used, 0.0)
+        unlimited = usable - np.ceil(used / self._step)
         available: Floats = np.where(
-            np.isposinf(left), without, np.floor(left / self._step)
+            np.isposinf(left), unlimited, np.floor(left / self._step)
         )
         return available
 
