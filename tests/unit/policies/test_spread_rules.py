@@ -19,6 +19,7 @@ from opendrs.model import (
     NodeId,
     Rule,
     Snapshot,
+    Usage,
 )
 from opendrs.policies import Balance, Policy
 from opendrs.policies.optimize import Optimize, Repair, small_cluster
@@ -196,3 +197,16 @@ def test_an_affinity_of_more_guests_than_a_rack_may_hold_is_a_contradiction() ->
 
     assert found.rules == (together, rule)
     assert found.guests == together.guests
+
+
+@pytest.mark.usefixtures("both_searches")
+def test_guest_in_a_domain_without_measured_nodes_counts_nowhere_else() -> None:
+    rule = AntiAffinity(guests=WEB, domain="rack")
+    drawn = racks({"w1": ("a1", 0.1), "w2": ("a2", 0.1), "w3": ("c1", 0.1)}, rule)
+    c1 = replace(drawn.nodes[NodeId("c1")], usage=Usage())
+    snapshot = replace(drawn, nodes={**drawn.nodes, c1.id: c1})
+
+    plan = Optimize(limits=ROOMY).decide(snapshot, None).plan
+
+    after = snapshot.apply(*(step.action for step in plan.steps))
+    assert rack_counts(after, WEB) == {"a": 1, "b": 1, "c": 1}

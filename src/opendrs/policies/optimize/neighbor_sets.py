@@ -121,11 +121,12 @@ def _fixed_domains(cluster: EncodedCluster, limit: DomainLimit) -> tuple[int, ..
     number: Mapping[str, int] = _domain_numbers(limit)
     if not limit.rule.domain:
         number = {str(name): row for name, row in cluster.arrays.index.items()}
+    present = {limit.domain_of[name] for name in cluster.node_ids}
     return tuple(
         number[domain]
         for name in sorted(limit.guests - cluster.group_of.keys())
         for domain in sorted({limit.domain_of[n] for n in guests[name].occupied_nodes})
-        if domain in number
+        if domain in number and domain in present
     )
 
 
