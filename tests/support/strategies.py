@@ -36,6 +36,7 @@ from opendrs.model import (
     TagExclusion,
     Usage,
 )
+from opendrs.rules import with_chosen
 from support.builders import NOON
 
 Draw = st.DrawFn
@@ -92,11 +93,13 @@ def snapshots(  # noqa: PLR0913 - what is drawn, each by its name
         nodes = [replace(node, storages=draw(_NODE_STORAGES)) for node in nodes]
         guests = [replace(guest, disks=draw(_GUEST_DISKS)) for guest in guests]
     bound = draw(st.lists(_rule(names, guests), max_size=4)) if rules else []
-    return Snapshot(
-        taken_at=NOON + timedelta(seconds=draw(st.integers(0, 86_400))),
-        nodes={node.id: node for node in nodes},
-        guests={guest.id: guest for guest in guests},
-        rules=tuple(rule for rule in bound if rule is not None),
+    return with_chosen(
+        Snapshot(
+            taken_at=NOON + timedelta(seconds=draw(st.integers(0, 86_400))),
+            nodes={node.id: node for node in nodes},
+            guests={guest.id: guest for guest in guests},
+            rules=tuple(rule for rule in bound if rule is not None),
+        )
     )
 
 
@@ -192,8 +195,16 @@ def _rule(
     priorities = st.dictionaries(
         st.sampled_from(names), st.integers(0, 3), min_size=1, max_size=len(names)
     )
+    tags = mostly(frozenset[str](), frozenset(TAGS))
     node_affinities = st.builds(
-        NodeAffinity, guests=one, nodes=priorities, strict=strict, name=titles
+        NodeAffinity,
+        guests=one,
+        nodes=priorities,
+        strict=strict,
+        name=titles,
+        tags=tags,
+        labels=mostly(*RACKS),
+        exclusive=st.booleans(),
     )
     pins: st.SearchStrategy[Rule] = st.one_of(
         st.builds(Pin, guests=one, name=titles),
@@ -209,7 +220,7 @@ def _rule(
         return st.one_of(exclusions, pins, node_affinities)
     two = _some(guests, 2)
     together = st.builds(Affinity, guests=two, strict=strict, name=titles)
-    apart = st.builds(AntiAffinity, guests=two, strict=strict, name=titles)
+    apart = st.builds(AntiAffinity, guests=two, strict=strict, name=titles, tags=tags)
     spread = st.builds(
         AntiAffinity,
         guests=two,

@@ -31,6 +31,7 @@ from opendrs.errors import (
 from opendrs.model import NodeState, Snapshot
 from opendrs.platforms.snapshot_file import SnapshotFileSettings
 from opendrs.ports import OperatorAction
+from opendrs.rules import with_rules
 from opendrs.rules.undo import ORIGIN as UNDO_ORIGIN
 from opendrs.simulation.backtest import LoadRecord
 from opendrs.store import History, OperatorStore
@@ -88,8 +89,7 @@ def _snapshots_of_file(
     for entry in read_history(path, _earliest(last.taken_at, since)):
         snapshot = snapshot_from(entry.document, entry.source)
         raise_diagnostics(entry.source, find_impossible(snapshot), InvalidFileError)
-        rules = [rule for rule in settings.rules if rule not in snapshot.rules]
-        yield replace(snapshot, rules=(*snapshot.rules, *rules))
+        yield with_rules(snapshot, settings.rules)
 
 
 def _snapshots_of_cycles(

@@ -296,9 +296,15 @@ def _describe_result(result: ValidationResult) -> str:
 def hypothetical_cluster(rules: Sequence[Rule]) -> Snapshot:
     """Return a cluster for *rules*, with enough nodes for any placement.
 
-    Rules that contradict each other in it do so in every cluster. All guests are
+    Rules that contradict each other in it do so in every cluster, so those that choose
+    nodes by label or group are left out: these nodes are not known. All guests are
     stopped on one node, so that their placement violates no rule.
     """
+    rules = [
+        rule
+        for rule in rules
+        if not (isinstance(rule, NodeAffinity) and (rule.labels or rule.groups))
+    ]
     guests = sorted({guest for rule in rules for guest in rule_guests(rule)})
     rule_nodes = {
         node for rule in rules if isinstance(rule, NodeAffinity) for node in rule.nodes

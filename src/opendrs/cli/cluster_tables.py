@@ -252,7 +252,7 @@ def _rule_members(rule: Rule, *, all_names: bool) -> tuple[str, str]:
         priorities = rule.nodes
         nodes = sorted(priorities, key=lambda name: (-priorities[name], name))
     guests: list[str] = sorted(rule.guests)
-    if isinstance(rule, GuestPriority):
+    if not isinstance(rule, Pin):
         guests += [f"with tag {tag}" for tag in sorted(rule.tags)]
     if isinstance(rule, AntiAffinity) and not rule.is_pairwise:
         return (", ".join(guests) if all_names else format_list(guests)), rule.limit

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, NotRequired
 
-from pydantic import Field, TypeAdapter, with_config
+from pydantic import AfterValidator, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict  # pydantic rejects that of Python 3.11
 
-from opendrs.config.schema_types import STRICT, Name, NonEmptyNames, TwoOrMoreNames
+from opendrs.config.schema_types import STRICT, Name, NonEmptyNames
 from opendrs.model import MAX_PRIORITY, MIN_PRIORITY
 
 StrictFlag = Annotated[
@@ -18,6 +18,18 @@ DomainKey = Annotated[
     str, Field(min_length=1, description="Key of the labels that name the domain.")
 ]
 MaxGuests = Annotated[int, Field(ge=1, le=10**9, description="Most in a domain.")]
+GuestTags = Annotated[
+    NonEmptyNames, Field(description="Tags of guests that join those named.")
+]
+NodeLabels = Annotated[
+    NonEmptyNames, Field(description="Labels of nodes that join those named.")
+]
+NodeGroups = Annotated[
+    NonEmptyNames, Field(description="Groups of nodes that join those named.")
+]
+ExclusiveFlag = Annotated[
+    bool, Field(description="True if all other guests keep off these nodes.")
+]
 RuleName = Annotated[str, Field(description="Name of the rule.")]
 RuleOrigin = Annotated[str, Field(description="Where the rule is defined.")]
 
@@ -27,11 +39,17 @@ class NodeAffinityEntry(TypedDict):
     """Each of these guests belongs on one of these nodes."""
 
     kind: Literal["node-affinity"]
-    guests: NonEmptyNames
-    nodes: Annotated[
-        dict[Name, Annotated[int, Field(ge=-(10**9), le=10**9)]],
-        Field(min_length=1, description="Priority of each; the higher, the better."),
+    guests: NotRequired[NonEmptyNames]
+    tags: NotRequired[GuestTags]
+    nodes: NotRequired[
+        Annotated[
+            dict[Name, Annotated[int, Field(ge=-(10**9), le=10**9)]],
+            Field(min_length=1, description="Priority of each; higher is better."),
+        ]
     ]
+    labels: NotRequired[NodeLabels]
+    groups: NotRequired[NodeGroups]
+    exclusive: NotRequired[ExclusiveFlag]
     strict: NotRequired[StrictFlag]
     name: NotRequired[RuleName]
     origin: NotRequired[RuleOrigin]
@@ -42,7 +60,8 @@ class AffinityEntry(TypedDict):
     """All of these guests share a node."""
 
     kind: Literal["affinity"]
-    guests: TwoOrMoreNames
+    guests: NotRequired[NonEmptyNames]
+    tags: NotRequired[GuestTags]
     strict: NotRequired[StrictFlag]
     name: NotRequired[RuleName]
     origin: NotRequired[RuleOrigin]
@@ -53,7 +72,8 @@ class AntiAffinityEntry(TypedDict):
     """No two of these guests share a node, or no more than allowed a domain."""
 
     kind: Literal["anti-affinity"]
-    guests: TwoOrMoreNames
+    guests: NotRequired[NonEmptyNames]
+    tags: NotRequired[GuestTags]
     domain: NotRequired[DomainKey]
     max_guests: NotRequired[MaxGuests]
     strict: NotRequired[StrictFlag]
@@ -92,17 +112,23 @@ class GuestPriorityEntry(TypedDict):
         Field(description="Weight: low is 0.5, normal 1, high 2, or a number."),
     ]
     guests: NotRequired[NonEmptyNames]
-    tags: NotRequired[
-        Annotated[NonEmptyNames, Field(description="Tags of further guests.")]
-    ]
+    tags: NotRequired[GuestTags]
     name: NotRequired[RuleName]
     origin: NotRequired[RuleOrigin]
 
 
+def _require_guests(entry: AffinityEntry) -> AffinityEntry:
+    """Return *entry*, of affinity or anti-affinity; reject a single named guest."""
+    guests = entry.get("guests", ())
+    if len(guests) < 2 and "tags" not in entry:
+        raise ValueError(f"expected at least 2 guests, or tags, got {len(guests)}")
+    return entry
+
+
 RuleEntry = (
     NodeAffinityEntry
-    | AffinityEntry
-    | AntiAffinityEntry
+    | Annotated[AffinityEntry, AfterValidator(_require_guests)]
+    | Annotated[AntiAffinityEntry, AfterValidator(_require_guests)]
     | PinEntry
     | TagExclusionEntry
     | GuestPriorityEntry

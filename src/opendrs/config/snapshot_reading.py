@@ -21,7 +21,7 @@ from opendrs.config.parsing import (
     parse,
     read_text,
 )
-from opendrs.config.rule_schema import RULES, RuleEntry
+from opendrs.config.rule_schema import RULES, NodeAffinityEntry, RuleEntry
 from opendrs.config.snapshot_schema import (
     FIELDS,
     AllocationEntry,
@@ -71,6 +71,7 @@ from opendrs.model import (
     TagExclusion,
     Usage,
 )
+from opendrs.rules import with_chosen
 
 
 def read_snapshot(path: Path) -> Snapshot:
@@ -170,7 +171,7 @@ def validate_rules(
 
 
 def _snapshot(entry: SnapshotEntry) -> Snapshot:
-    return Snapshot(
+    snapshot = Snapshot(
         taken_at=entry["taken_at"],
         nodes={
             NodeId(name): _node(name, node) for name, node in entry["nodes"].items()
@@ -182,6 +183,7 @@ def _snapshot(entry: SnapshotEntry) -> Snapshot:
         rules=tuple(rule_from_entry(rule) for rule in entry.get("rules", ())),
         bandwidth=entry.get("bandwidth"),
     )
+    return with_chosen(snapshot)
 
 
 def _node(name: str, entry: NodeEntry) -> Node:
@@ -291,9 +293,11 @@ def rule_from_entry(entry: RuleEntry) -> Rule:
         )
     if entry["kind"] == "pin":
         return Pin(guests=guests, name=name, origin=origin)
-    strict = entry.get("strict", True)
+    strict, tags = entry.get("strict", True), frozenset(entry.get("tags", ()))
     if entry["kind"] == "affinity":
-        return Affinity(guests=guests, strict=strict, name=name, origin=origin)
+        return Affinity(
+            guests=guests, strict=strict, name=name, origin=origin, tags=tags
+        )
     if entry["kind"] == "anti-affinity":
         return AntiAffinity(
             guests=guests,
@@ -302,8 +306,23 @@ def rule_from_entry(entry: RuleEntry) -> Rule:
             origin=origin,
             domain=entry.get("domain", ""),
             max_guests=entry.get("max_guests", 1),
+            tags=tags,
         )
-    nodes = {NodeId(node): priority for node, priority in entry["nodes"].items()}
+    return _node_affinity(entry, guests)
+
+
+def _node_affinity(
+    entry: NodeAffinityEntry, guests: frozenset[GuestId]
+) -> NodeAffinity:
+    listed = entry.get("nodes", {})
     return NodeAffinity(
-        guests=guests, nodes=nodes, strict=strict, name=name, origin=origin
+        guests=guests,
+        nodes={NodeId(node): priority for node, priority in listed.items()},
+        strict=entry.get("strict", True),
+        name=entry.get("name", ""),
+        origin=entry.get("origin", ""),
+        tags=frozenset(entry.get("tags", ())),
+        labels=frozenset(entry.get("labels", ())),
+        groups=frozenset(entry.get("groups", ())),
+        exclusive=entry.get("exclusive", False),
     )

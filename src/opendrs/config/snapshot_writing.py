@@ -20,6 +20,7 @@ from opendrs.config.snapshot_schema import FORMAT
 from opendrs.errors import InvalidFileError
 from opendrs.escapes import escape_text, escape_toml
 from opendrs.model import (
+    EXCLUSIVE_ORIGIN,
     Allocation,
     AntiAffinity,
     Disk,
@@ -42,6 +43,7 @@ from opendrs.model import (
     Usage,
     format_timestamp,
 )
+from opendrs.rules import chosen_by_label, chosen_by_tag
 
 Document = dict[str, object]
 
@@ -147,7 +149,8 @@ def snapshot_document(snapshot: Snapshot) -> Document:
     if snapshot.bandwidth is not None:
         fields["bandwidth"] = _number(snapshot.bandwidth)
     if snapshot.rules:
-        fields["rules"] = [_rule(rule) for rule in snapshot.rules]
+        rules = (rule for rule in snapshot.rules if rule.origin != EXCLUSIVE_ORIGIN)
+        fields["rules"] = [_rule(rule, snapshot) for rule in rules]
     return fields
 
 
@@ -259,22 +262,31 @@ def _stall(stall: Stall) -> Document | None:
     return _without_none(some=_number(stall.some), full=_number(stall.full)) or None
 
 
-def _rule(rule: Rule) -> Document:
+def _rule(rule: Rule, snapshot: Snapshot) -> Document:
+    """Return *rule* without the guests and nodes that its tags and labels choose."""
     named = {"name": rule.name, "origin": rule.origin}
     name_field: Document = {key: text for key, text in named.items() if text}
     if isinstance(rule, TagExclusion):
         return {"kind": "exclusion", "tags": sorted(rule.tags), **name_field}
-    guests = sorted(rule.guests)
     if isinstance(rule, GuestPriority):
+        guests = sorted(rule.guests)
         members = _without_none(guests=guests or None, tags=sorted(rule.tags) or None)
         value = _number(rule.value)
         return {"kind": "priority", "value": value, **members, **name_field}
     if isinstance(rule, Pin):
-        return {"kind": "pin", "guests": guests, **name_field}
+        return {"kind": "pin", "guests": sorted(rule.guests), **name_field}
+    chosen = chosen_by_tag(rule, snapshot.guests.values())
+    members = _without_none(
+        guests=sorted(rule.guests - chosen) or None, tags=sorted(rule.tags) or None
+    )
     if isinstance(rule, NodeAffinity):
-        nodes = {node: rule.nodes[node] for node in sorted(rule.nodes)}
-        affinity: Document = {"kind": "node-affinity", "guests": guests, "nodes": nodes}
-        return {**affinity, "strict": rule.strict, **name_field}
+        return {
+            "kind": "node-affinity",
+            **members,
+            **_rule_nodes(rule, snapshot),
+            "strict": rule.strict,
+            **name_field,
+        }
     kind, limit = "affinity", dict[str, object]()
     if isinstance(rule, AntiAffinity):
         kind = "anti-affinity"
@@ -284,8 +296,23 @@ def _rule(rule: Rule) -> Document:
             limit["max_guests"] = rule.max_guests
     return {
         "kind": kind,
-        "guests": guests,
+        **members,
         **limit,
         "strict": rule.strict,
         **name_field,
     }
+
+
+def _rule_nodes(rule: NodeAffinity, snapshot: Snapshot) -> Document:
+    chosen = chosen_by_label(rule, snapshot.nodes.values())
+    nodes = {
+        node: rule.nodes[node]
+        for node in sorted(rule.nodes)
+        if rule.nodes[node] or node not in chosen
+    }
+    return _without_none(
+        nodes=nodes or None,
+        labels=sorted(rule.labels) or None,
+        groups=sorted(rule.groups) or None,
+        exclusive=rule.exclusive or None,
+    )

@@ -74,6 +74,7 @@ from opendrs.model.resources import max_plausible_cpu as max_plausible_cpu
 from opendrs.model.resources import max_plausible_memory as max_plausible_memory
 from opendrs.model.resources import require_load_name as require_load_name
 from opendrs.model.resources import resource_pair as resource_pair
+from opendrs.model.rule import EXCLUSIVE_ORIGIN as EXCLUSIVE_ORIGIN
 from opendrs.model.rule import MAX_PRIORITY as MAX_PRIORITY
 from opendrs.model.rule import MIN_PRIORITY as MIN_PRIORITY
 from opendrs.model.rule import NORMAL_PRIORITY as NORMAL_PRIORITY

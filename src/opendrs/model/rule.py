@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -22,8 +22,22 @@ Source:
 MIN_PRIORITY, MAX_PRIORITY = 0.01, 100.0
 
 
+EXCLUSIVE_ORIGIN = "exclusive nodes"  # of the rules that keep other guests off
+NO_NAMES: frozenset[str] = frozenset()
+
+
 def _format_names(names: frozenset[str], max_names: int | None) -> str:
     return format_list(sorted(names), len(names) if max_names is None else max_names)
+
+
+def _format_chosen(
+    names: frozenset[str], max_names: int | None, **chosen_by: frozenset[str]
+) -> str:
+    """Return *names*, and the words that choose them: `n1 and n2 (label ssd)`."""
+    words = [f"{kind} {each}" for kind in chosen_by for each in sorted(chosen_by[kind])]
+    if not names or not words:
+        return _format_names(names, max_names) if names else format_list(words)
+    return f"{_format_names(names, max_names)} ({format_list(words)})"
 
 
 class _NamedRule:
@@ -59,41 +73,64 @@ class NodeAffinity(_NamedRule):
         name: Name given by the operator; empty if none.
         origin: Where the rule is defined, such as an HA rule of Proxmox VE or a tag;
             empty if unknown.
+        tags: Tags of further guests. `opendrs.rules.with_chosen` adds these guests.
+        labels: Labels of further nodes, also added, with the priority 0.
+        groups: Groups of further nodes, also added, with the priority 0.
+        exclusive: Whether all other guests keep off these nodes.
     """
 
-    guests: frozenset[GuestId]
-    nodes: Mapping[NodeId, int]
+    guests: frozenset[GuestId] = frozenset()
+    nodes: Mapping[NodeId, int] = field(default_factory=dict)
     strict: bool = True
     name: str = ""
     origin: str = ""
+    tags: frozenset[str] = NO_NAMES
+    labels: frozenset[str] = NO_NAMES
+    groups: frozenset[str] = NO_NAMES
+    exclusive: bool = False
 
     def __post_init__(self) -> None:
-        _require_names(self.guests, 1, "node-affinity rule: guests")
-        _require_names(frozenset(self.nodes), 1, "node-affinity rule: nodes")
+        _require_names(self.guests | self.tags, 1, "node-affinity rule: guests")
+        nodes = frozenset[str](self.nodes) | self.labels | self.groups
+        if self.origin != EXCLUSIVE_ORIGIN:  # all nodes may be for other guests
+            _require_names(nodes, 1, "node-affinity rule: nodes")
         object.__setattr__(self, "nodes", MappingProxyType(dict(self.nodes)))
 
     def describe(self, max_names: int | None = None) -> str:
         """Return the name of the rule, or a description."""
-        guests = _format_names(self.guests, max_names)
-        nodes = _format_names(frozenset(self.nodes), max_names)
-        return self.name or f"node affinity of {guests} to {nodes}"
+        guests = _format_chosen(self.guests, max_names, tag=self.tags)
+        names = frozenset[str](self.nodes)
+        nodes = _format_chosen(names, max_names, label=self.labels, group=self.groups)
+        kind = "exclusive node affinity" if self.exclusive else "node affinity"
+        return self.name or f"{kind} of {guests} to {nodes or 'no node'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Affinity(_NamedRule):
-    """Placement of all *guests* on the same node."""
+    """Placement of all *guests* on the same node.
 
-    guests: frozenset[GuestId]
+    Attributes:
+        guests: Guests that the rule applies to.
+        strict: Whether the rule must hold, or is only preferred.
+        name: Name given by the operator; empty if none.
+        origin: Where the rule is defined; empty if unknown.
+        tags: Tags of further guests, as for `NodeAffinity`.
+    """
+
+    guests: frozenset[GuestId] = frozenset()
     strict: bool = True
     name: str = ""
     origin: str = ""
+    tags: frozenset[str] = NO_NAMES
 
     def __post_init__(self) -> None:
-        _require_names(self.guests, 2, "affinity rule: guests")
+        if not self.tags:
+            _require_names(self.guests, 2, "affinity rule: guests")
 
     def describe(self, max_names: int | None = None) -> str:
         """Return the name of the rule, or a description."""
-        return self.name or f"affinity of {_format_names(self.guests, max_names)}"
+        guests = _format_chosen(self.guests, max_names, tag=self.tags)
+        return self.name or f"affinity of {guests}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,17 +146,20 @@ class AntiAffinity(_NamedRule):
             `Node.domain`; empty if each node is a domain. The nodes without such a
             label are one domain: nothing shows that they are several.
         max_guests: Most of the guests in one domain.
+        tags: Tags of further guests, as for `NodeAffinity`.
     """
 
-    guests: frozenset[GuestId]
+    guests: frozenset[GuestId] = frozenset()
     strict: bool = True
     name: str = ""
     origin: str = ""
     domain: str = ""
     max_guests: int = 1
+    tags: frozenset[str] = NO_NAMES
 
     def __post_init__(self) -> None:
-        _require_names(self.guests, 2, "anti-affinity rule: guests")
+        if not self.tags:
+            _require_names(self.guests, 2, "anti-affinity rule: guests")
         if self.max_guests < 1:
             raise ModelError(
                 "anti-affinity rule: max_guests: expected at least 1, got "
@@ -139,7 +179,8 @@ class AntiAffinity(_NamedRule):
     def describe(self, max_names: int | None = None) -> str:
         """Return the name of the rule, or a description."""
         kind = "anti-affinity" if self.is_pairwise else self.limit
-        return self.name or f"{kind} of {_format_names(self.guests, max_names)}"
+        guests = _format_chosen(self.guests, max_names, tag=self.tags)
+        return self.name or f"{kind} of {guests}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ from opendrs.placement.reasons import (
     infeasible_reasons,
 )
 from opendrs.placement.state import PlacementState
+from opendrs.rules import with_chosen
 
 NOT_STARTED = NodeId("(not started)")  # node of the guests that are to start
 MAX_COUNT = 1000  # guests of one request
@@ -180,7 +181,7 @@ def _with_new_guests(
         model, limit=request.limit, usage=Usage.of(request.limit), tags=request.tags
     )
     source = Node(id=NOT_STARTED, state=NodeState.OFFLINE, architecture=architecture)
-    return replace(
+    with_guests = replace(
         snapshot,
         nodes={**snapshot.nodes, NOT_STARTED: source},
         guests={
@@ -189,6 +190,7 @@ def _with_new_guests(
         },
         rules=tuple(_with_members(rule, request, names) for rule in snapshot.rules),
     )
+    return with_chosen(with_guests)
 
 
 def _with_members(rule: Rule, request: StartRequest, names: list[GuestId]) -> Rule:

@@ -142,7 +142,7 @@ def _rankings(
 ) -> dict[GuestId, tuple[NodeAffinity, ...]]:
     result: dict[GuestId, tuple[NodeAffinity, ...]] = {}
     for rule, guests in _node_affinities(snapshot):
-        if rule.strict and len(set(rule.nodes.values())) == 1:
+        if rule.strict and len(set(rule.nodes.values())) <= 1:
             continue  # forbids the other nodes, prefers none of its own
         members = NO_GUESTS.union(*(together.get(g, frozenset({g})) for g in guests))
         for guest in members:

@@ -312,7 +312,7 @@ def guest_with(**fields: object) -> dict[str, Any]:
         ),
         (
             document(rules=[{"kind": "affinity", "guests": ["vm:101"]}]),
-            'rules[0].guests: expected at least 2, got ["vm:101"]',
+            "rules[0]: expected at least 2 guests, or tags, got 1",
         ),
         (
             document(rules=[{"kind": "affinity", "guests": ["vm:101", "vm:101"]}]),
@@ -323,6 +323,14 @@ def guest_with(**fields: object) -> dict[str, Any]:
             "rules[0].strict: unknown field",
         ),
         (document(rules=[{"guests": ["vm:101"]}]), "rules[0].kind: is missing"),
+        (
+            document(rules=[{"kind": "node-affinity", "tags": ["web"]}]),
+            "node-affinity rule: nodes: expected at least 1, got 0",
+        ),
+        (
+            document(rules=[{"kind": "node-affinity", "labels": ["ssd"]}]),
+            "node-affinity rule: guests: expected at least 1, got 0",
+        ),
         (
             document(rules=[{"kind": "priority", "value": 2}]),
             "priority rule: guests and tags together: expected at least 1, got 0",

@@ -36,6 +36,7 @@ from opendrs.platforms.incus.responses import (
 )
 from opendrs.platforms.incus.rules import key_words, platform_rules
 from opendrs.platforms.incus.settings import IncusSettings
+from opendrs.rules import with_chosen
 
 # Versions that answer GET /1.0/resources from a cache that never expires.
 FROZEN_RESOURCES = ("6.0.4", "6.0.5")
@@ -66,11 +67,13 @@ def build_snapshot(
     reader = GuestReader(responses, settings, nodes, shared)
     guests = [reader.build_guest(instance) for instance in known]
     derived = platform_rules(known, responses.members, responses.projects)
-    return Snapshot(
-        taken_at=responses.taken_at,
-        nodes=nodes,
-        guests={guest.id: guest for guest in guests},
-        rules=(*rules, *derived),
+    return with_chosen(
+        Snapshot(
+            taken_at=responses.taken_at,
+            nodes=nodes,
+            guests={guest.id: guest for guest in guests},
+            rules=(*rules, *derived),
+        )
     )
 
 

@@ -30,6 +30,7 @@ from opendrs.platforms.libvirt.reading import (
 from opendrs.platforms.libvirt.responses import DomainResponse, HostResponse, HostSample
 from opendrs.platforms.libvirt.settings import LibvirtSettings
 from opendrs.platforms.libvirt.uptime import StartTimes
+from opendrs.rules import with_chosen
 
 logger = logging.getLogger(__name__)
 
@@ -69,11 +70,13 @@ class LibvirtClusterReader:
         ]
         guests = self._guests(descriptions, responses, nodes)
         stated = ((each.location.id, each.metadata) for each in descriptions)
-        return Snapshot(
-            taken_at=datetime.now(UTC),  # noqa: TID251 -- the time of the samples
-            nodes=nodes,
-            guests={guest.id: guest for guest in guests},
-            rules=(*rules, *metadata_rules(stated, nodes)),
+        return with_chosen(
+            Snapshot(
+                taken_at=datetime.now(UTC),  # noqa: TID251 -- the time of the samples
+                nodes=nodes,
+                guests={guest.id: guest for guest in guests},
+                rules=(*rules, *metadata_rules(stated, nodes)),
+            )
         )
 
     def _read_consistent(self) -> dict[NodeId, HostResponse]:

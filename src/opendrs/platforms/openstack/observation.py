@@ -38,6 +38,7 @@ from opendrs.platforms.openstack.responses import (
     parse_response,
 )
 from opendrs.platforms.openstack.settings import OpenStackSettings
+from opendrs.rules import with_chosen
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ class CloudReader:
             guests=guests,
             rules=(*platform_rules(state, by_uuid, nodes), *rules),
         )
-        return snapshot, uuids
+        return with_chosen(snapshot), uuids
 
     def read_ids(self) -> dict[GuestId, str]:
         """Return the UUID of the server by the id of each guest of the cloud.

@@ -53,6 +53,7 @@ from opendrs.platforms.proxmox.setting_rules import (
 from opendrs.platforms.proxmox.settings import ProxmoxSettings
 from opendrs.platforms.proxmox.tag_rules import proxlb_tag_rules, tag_rules
 from opendrs.platforms.proxmox.tasks import running_operation, service_id
+from opendrs.rules import with_chosen
 
 _GUEST_STATES = {
     "running": GuestState.RUNNING,
@@ -92,18 +93,16 @@ def build_snapshot(
         for row in rows
         if row.vmid is not None
     }
-    return Snapshot(
-        taken_at=taken_at,
-        nodes=nodes,
-        guests=guests,
-        rules=(
-            *rules,
-            *ha_rules(view.ha, by_sid, nodes),
-            *tag_rules(guests.values(), nodes),
-            *(proxlb_tag_rules(guests.values(), nodes) if settings.proxlb_tags else ()),
-            *setting_rules(guests, nodes, settings),
-            *_storage_rules(view, ids, guests, settings, frozenset(nodes)),
-        ),
+    all_rules = (
+        *rules,
+        *ha_rules(view.ha, by_sid, nodes),
+        *tag_rules(guests.values(), nodes),
+        *(proxlb_tag_rules(guests.values(), nodes) if settings.proxlb_tags else ()),
+        *setting_rules(guests, nodes, settings),
+        *_storage_rules(view, ids, guests, settings, frozenset(nodes)),
+    )
+    return with_chosen(
+        Snapshot(taken_at=taken_at, nodes=nodes, guests=guests, rules=all_rules)
     )
 
 

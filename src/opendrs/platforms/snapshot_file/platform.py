@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import NoReturn
@@ -20,6 +20,7 @@ from opendrs.config.snapshot_history import no_snapshot_before
 from opendrs.errors import UnsupportedError
 from opendrs.model import Action, Rule, Snapshot
 from opendrs.ports import TaskId, TaskState, TaskStatus
+from opendrs.rules import with_rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +90,7 @@ class SnapshotFilePlatform:
             snapshot = read_snapshot(self._path)
             if self._at is not None and snapshot.taken_at > self._at:
                 raise no_snapshot_before(self._path, self._at, snapshot.taken_at)
-        additional = [rule for rule in self._rules if rule not in snapshot.rules]
-        return replace(snapshot, rules=(*snapshot.rules, *additional))
+        return with_rules(snapshot, self._rules)
 
     def start(self, action: Action) -> TaskId:
         """Raise UnsupportedError: a file cannot execute actions."""

@@ -80,7 +80,7 @@ def _translate(rule: Rule, names: PveNames) -> PveRule | str:
     if isinstance(rule, NodeAffinity):
         if not services:
             return "none of its guests is HA-managed"
-        lowest = min(0, *rule.nodes.values())
+        lowest = min((0, *rule.nodes.values()))
         nodes = {names.nodes[node]: p - lowest for node, p in rule.nodes.items()}
         return NodeAffinityRule(resources=services, nodes=nodes, strict=rule.strict)
     if reason := _unsupported(rule):

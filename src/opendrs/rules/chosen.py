@@ -1,0 +1,111 @@
+"""Guests that rules choose by tag, and nodes that they choose by label or group.
+
+The rules of a snapshot name these guests and nodes. They are chosen again with each
+observation, so that a new guest with a tag, or a new node with a label, joins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from opendrs.model import (
+    EXCLUSIVE_ORIGIN,
+    Affinity,
+    AntiAffinity,
+    Guest,
+    GuestId,
+    Node,
+    NodeAffinity,
+    NodeId,
+    Rule,
+    Snapshot,
+)
+
+ChoosingRule = Affinity | AntiAffinity | NodeAffinity
+
+
+def with_chosen(snapshot: Snapshot) -> Snapshot:
+    """Return *snapshot* whose rules name the guests and nodes that they choose.
+
+    A snapshot without such rules is returned unchanged.
+    """
+    rules = choose(snapshot.rules, snapshot)
+    return snapshot if rules is snapshot.rules else replace(snapshot, rules=rules)
+
+
+def with_rules(snapshot: Snapshot, rules: Iterable[Rule]) -> Snapshot:
+    """Return *snapshot* with those of *rules* that it does not have yet."""
+    chosen = choose(tuple(rules), snapshot)
+    added = [rule for rule in chosen if rule not in snapshot.rules]
+    return replace(snapshot, rules=(*snapshot.rules, *added))
+
+
+def choose(rules: tuple[Rule, ...], snapshot: Snapshot) -> tuple[Rule, ...]:
+    """Return *rules* with the guests and nodes of *snapshot* that they choose.
+
+    After an exclusive rule follows the one that keeps all other guests off its nodes.
+    The result is the same for rules that were returned before.
+    """
+    if not any(_chooses(rule) or rule.origin == EXCLUSIVE_ORIGIN for rule in rules):
+        return rules
+    return tuple(_chosen(rules, snapshot))
+
+
+def chosen_by_tag(rule: ChoosingRule, guests: Iterable[Guest]) -> frozenset[GuestId]:
+    """Return those of *guests* that *rule* chooses by a tag."""
+    if not rule.tags:
+        return frozenset()
+    return frozenset(x.id for x in guests if not rule.tags.isdisjoint(x.tags))
+
+
+def chosen_by_label(rule: NodeAffinity, nodes: Iterable[Node]) -> frozenset[NodeId]:
+    """Return those of *nodes* that *rule* chooses by a label or a group."""
+    if not rule.labels and not rule.groups:
+        return frozenset()
+    return frozenset(
+        node.id
+        for node in nodes
+        if not (
+            rule.labels.isdisjoint(node.labels) and rule.groups.isdisjoint(node.groups)
+        )
+    )
+
+
+def _chooses(rule: Rule) -> bool:
+    if isinstance(rule, NodeAffinity):
+        return bool(rule.tags or rule.labels or rule.groups or rule.exclusive)
+    return isinstance(rule, Affinity | AntiAffinity) and bool(rule.tags)
+
+
+def _chosen(rules: Iterable[Rule], snapshot: Snapshot) -> Iterator[Rule]:
+    for rule in rules:
+        if rule.origin == EXCLUSIVE_ORIGIN:
+            continue
+        if not isinstance(rule, ChoosingRule) or not _chooses(rule):
+            yield rule
+            continue
+        guests = rule.guests | chosen_by_tag(rule, snapshot.guests.values())
+        if not isinstance(rule, NodeAffinity):
+            yield replace(rule, guests=guests)
+            continue
+        added = sorted(chosen_by_label(rule, snapshot.nodes.values()))
+        nodes = {**dict.fromkeys(added, 0), **rule.nodes}
+        whole = replace(rule, guests=guests, nodes=nodes)
+        yield whole
+        if rule.exclusive:
+            yield from _keep_off(whole, snapshot)
+
+
+def _keep_off(rule: NodeAffinity, snapshot: Snapshot) -> Iterator[NodeAffinity]:
+    """Yield the rule that the guests without *rule* are on none of its nodes."""
+    others = frozenset(snapshot.guests.keys() - rule.guests)
+    if others and rule.nodes.keys() & snapshot.nodes.keys():
+        free = sorted(snapshot.nodes.keys() - rule.nodes.keys())
+        yield NodeAffinity(
+            guests=others,
+            nodes=dict.fromkeys(free, 0),
+            strict=rule.strict,
+            name=f"other guests keep off the nodes of {rule}",
+            origin=EXCLUSIVE_ORIGIN,
+        )
