@@ -206,6 +206,14 @@ def _rule(
         labels=mostly(*RACKS),
         exclusive=st.booleans(),
     )
+    weighed = st.builds(
+        NodeAffinity,
+        guests=one,
+        nodes=priorities,
+        strict=st.just(value=False),
+        weight=st.sampled_from([0.5, 3.0]),
+    )
+    node_affinities = node_affinities | weighed
     pins: st.SearchStrategy[Rule] = st.one_of(
         st.builds(Pin, guests=one, name=titles),
         st.builds(

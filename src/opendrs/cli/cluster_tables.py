@@ -263,7 +263,9 @@ def _rule_members(rule: Rule, *, all_names: bool) -> tuple[str, str]:
 
 def _rule_kind(rule: Rule) -> tuple[str, str]:
     soft = getattr(rule, "strict", True) is False
-    return _RULE_KINDS[type(rule)], "soft" if soft else "strict"
+    weight = getattr(rule, "weight", 1.0)
+    suffix = "" if weight == 1 else f", weight {weight:g}"
+    return _RULE_KINDS[type(rule)], f"soft{suffix}" if soft else "strict"
 
 
 def print_rule_problems(

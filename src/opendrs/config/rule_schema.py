@@ -30,6 +30,14 @@ NodeGroups = Annotated[
 ExclusiveFlag = Annotated[
     bool, Field(description="True if all other guests keep off these nodes.")
 ]
+SoftWeight = Annotated[
+    float,
+    Field(
+        ge=MIN_PRIORITY,
+        le=MAX_PRIORITY,
+        description="Weight of a soft rule, relative to others (default 1).",
+    ),
+]
 RuleName = Annotated[str, Field(description="Name of the rule.")]
 RuleOrigin = Annotated[str, Field(description="Where the rule is defined.")]
 
@@ -51,6 +59,7 @@ class NodeAffinityEntry(TypedDict):
     groups: NotRequired[NodeGroups]
     exclusive: NotRequired[ExclusiveFlag]
     strict: NotRequired[StrictFlag]
+    weight: NotRequired[SoftWeight]
     name: NotRequired[RuleName]
     origin: NotRequired[RuleOrigin]
 
@@ -63,6 +72,7 @@ class AffinityEntry(TypedDict):
     guests: NotRequired[NonEmptyNames]
     tags: NotRequired[GuestTags]
     strict: NotRequired[StrictFlag]
+    weight: NotRequired[SoftWeight]
     name: NotRequired[RuleName]
     origin: NotRequired[RuleOrigin]
 
@@ -77,6 +87,7 @@ class AntiAffinityEntry(TypedDict):
     domain: NotRequired[DomainKey]
     max_guests: NotRequired[MaxGuests]
     strict: NotRequired[StrictFlag]
+    weight: NotRequired[SoftWeight]
     name: NotRequired[RuleName]
     origin: NotRequired[RuleOrigin]
 

@@ -296,7 +296,12 @@ def rule_from_entry(entry: RuleEntry) -> Rule:
     strict, tags = entry.get("strict", True), frozenset(entry.get("tags", ()))
     if entry["kind"] == "affinity":
         return Affinity(
-            guests=guests, strict=strict, name=name, origin=origin, tags=tags
+            guests=guests,
+            strict=strict,
+            name=name,
+            origin=origin,
+            tags=tags,
+            weight=entry.get("weight", 1.0),
         )
     if entry["kind"] == "anti-affinity":
         return AntiAffinity(
@@ -307,6 +312,7 @@ def rule_from_entry(entry: RuleEntry) -> Rule:
             domain=entry.get("domain", ""),
             max_guests=entry.get("max_guests", 1),
             tags=tags,
+            weight=entry.get("weight", 1.0),
         )
     return _node_affinity(entry, guests)
 
@@ -325,4 +331,5 @@ def _node_affinity(
         labels=frozenset(entry.get("labels", ())),
         groups=frozenset(entry.get("groups", ())),
         exclusive=entry.get("exclusive", False),
+        weight=entry.get("weight", 1.0),
     )

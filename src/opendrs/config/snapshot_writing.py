@@ -279,14 +279,12 @@ def _rule(rule: Rule, snapshot: Snapshot) -> Document:
     members = _without_none(
         guests=sorted(rule.guests - chosen) or None, tags=sorted(rule.tags) or None
     )
+    strict: Document = {"strict": rule.strict}
+    if rule.weight != 1:
+        strict["weight"] = _number(rule.weight)
     if isinstance(rule, NodeAffinity):
-        return {
-            "kind": "node-affinity",
-            **members,
-            **_rule_nodes(rule, snapshot),
-            "strict": rule.strict,
-            **name_field,
-        }
+        nodes = _rule_nodes(rule, snapshot)
+        return {"kind": "node-affinity", **members, **nodes, **strict, **name_field}
     kind, limit = "affinity", dict[str, object]()
     if isinstance(rule, AntiAffinity):
         kind = "anti-affinity"
@@ -298,7 +296,7 @@ def _rule(rule: Rule, snapshot: Snapshot) -> Document:
         "kind": kind,
         **members,
         **limit,
-        "strict": rule.strict,
+        **strict,
         **name_field,
     }
 

@@ -57,6 +57,16 @@ class _NamedRule:
         return self.describe(MAX_LISTED)
 
 
+def _require_weight(kind: str, weight: float, *, strict: bool) -> None:
+    if strict and weight != 1:
+        raise ModelError(f"{kind} rule: weight: expected strict = false as well")
+    if not MIN_PRIORITY <= weight <= MAX_PRIORITY:
+        raise ModelError(
+            f"{kind} rule: weight: expected a number from {MIN_PRIORITY:g} to "
+            f"{MAX_PRIORITY:g}, got {weight:g}"
+        )
+
+
 def _require_names(names: frozenset[str], minimum: int, subject: str) -> None:
     if len(names) < minimum:
         raise ModelError(f"{subject}: expected at least {minimum}, got {len(names)}")
@@ -77,6 +87,7 @@ class NodeAffinity(_NamedRule):
         labels: Labels of further nodes, also added, with the priority 0.
         groups: Groups of further nodes, also added, with the priority 0.
         exclusive: Whether all other guests keep off these nodes.
+        weight: Weight of a soft rule, relative to other soft rules.
     """
 
     guests: frozenset[GuestId] = frozenset()
@@ -88,8 +99,10 @@ class NodeAffinity(_NamedRule):
     labels: frozenset[str] = NO_NAMES
     groups: frozenset[str] = NO_NAMES
     exclusive: bool = False
+    weight: float = 1.0
 
     def __post_init__(self) -> None:
+        _require_weight("node-affinity", self.weight, strict=self.strict)
         _require_names(self.guests | self.tags, 1, "node-affinity rule: guests")
         nodes = frozenset[str](self.nodes) | self.labels | self.groups
         if self.origin != EXCLUSIVE_ORIGIN:  # all nodes may be for other guests
@@ -115,6 +128,7 @@ class Affinity(_NamedRule):
         name: Name given by the operator; empty if none.
         origin: Where the rule is defined; empty if unknown.
         tags: Tags of further guests, as for `NodeAffinity`.
+        weight: Weight of a soft rule, relative to other soft rules.
     """
 
     guests: frozenset[GuestId] = frozenset()
@@ -122,8 +136,10 @@ class Affinity(_NamedRule):
     name: str = ""
     origin: str = ""
     tags: frozenset[str] = NO_NAMES
+    weight: float = 1.0
 
     def __post_init__(self) -> None:
+        _require_weight("affinity", self.weight, strict=self.strict)
         if not self.tags:
             _require_names(self.guests, 2, "affinity rule: guests")
 
@@ -147,6 +163,7 @@ class AntiAffinity(_NamedRule):
             label are one domain: nothing shows that they are several.
         max_guests: Most of the guests in one domain.
         tags: Tags of further guests, as for `NodeAffinity`.
+        weight: Weight of a soft rule, relative to other soft rules.
     """
 
     guests: frozenset[GuestId] = frozenset()
@@ -156,8 +173,10 @@ class AntiAffinity(_NamedRule):
     domain: str = ""
     max_guests: int = 1
     tags: frozenset[str] = NO_NAMES
+    weight: float = 1.0
 
     def __post_init__(self) -> None:
+        _require_weight("anti-affinity", self.weight, strict=self.strict)
         if not self.tags:
             _require_names(self.guests, 2, "anti-affinity rule: guests")
         if self.max_guests < 1:

@@ -178,18 +178,18 @@ class PlacementArrays:
         cores: Mask = self.capacity[:, 0] >= _max_cores(self.parts[part])
         return cores
 
-    def priority(self, part: int) -> Indices:
+    def priority(self, part: int) -> Floats:
         """Return the priority of each node for *part* by node affinities; shape (N,).
 
         Higher is better; 0 without rules that rank nodes.
         """
-        total = np.zeros(len(self.node_ids), np.intp)
+        total = np.zeros(len(self.node_ids))
         for rule in self.rules.rankings.get(self.parts[part][0].id, ()):
             ranks = np.full(len(self.node_ids), UNLISTED)
             for name, rank in rule.nodes.items():
                 if name in self.index:
                     ranks[self.index[name]] = rank
-            total += ranks
+            total += rule.weight * ranks
         return total
 
     def related_parts(

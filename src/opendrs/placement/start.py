@@ -77,7 +77,7 @@ class RankedNode:
         before: Load before the start.
         after: Load after the start.
         soft_violations: Number of soft rules that the start violates.
-        priority: Priority in node-affinity rules; higher is better.
+        priority: Priority in node-affinity rules, by their weights; higher is better.
     """
 
     node: NodeId
@@ -85,7 +85,7 @@ class RankedNode:
     before: NodeLoad
     after: NodeLoad
     soft_violations: int
-    priority: int
+    priority: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +219,13 @@ def _ranked_nodes(state: PlacementState, group: DisplacedGroup) -> Iterator[Rank
             before=before,
             after=before.with_guest(added),
             soft_violations=int(soft[index]),
-            priority=int(priority[index]),
+            priority=_whole(float(priority[index])),
         )
+
+
+def _whole(value: float) -> float:
+    """Return *value*, as an integer if it is whole."""
+    return int(value) if value.is_integer() else value
 
 
 def _cpu_and_memory(group: DisplacedGroup) -> tuple[float, int]:

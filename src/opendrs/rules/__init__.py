@@ -14,6 +14,7 @@ from opendrs.rules.domain_limits import domains as domains
 from opendrs.rules.domain_limits import excess as excess
 from opendrs.rules.feasibility import UNLISTED as UNLISTED
 from opendrs.rules.feasibility import FeasibilityChecker as FeasibilityChecker
+from opendrs.rules.feasibility import node_priority as node_priority
 from opendrs.rules.feasibility import restart_blocker as restart_blocker
 from opendrs.rules.guest_keys import GROUP_RULES as GROUP_RULES
 from opendrs.rules.guest_keys import keyed_group_rules as keyed_group_rules

@@ -106,6 +106,7 @@ def _keep_off(rule: NodeAffinity, snapshot: Snapshot) -> Iterator[NodeAffinity]:
             guests=others,
             nodes=dict.fromkeys(free, 0),
             strict=rule.strict,
+            weight=rule.weight,
             name=f"other guests keep off the nodes of {rule}",
             origin=EXCLUSIVE_ORIGIN,
         )

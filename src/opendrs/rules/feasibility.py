@@ -48,6 +48,11 @@ _LOCAL_STORAGE = re.compile(r"\blocal\b|\bnot on shared storage\b", re.IGNORECAS
 UNLISTED = -1  # priority of a node that a rule does not name, as in Proxmox VE
 
 
+def node_priority(rankings: Iterable[NodeAffinity], node: NodeId) -> float:
+    """Return the sum of the priorities of *node* in *rankings*, by their weights."""
+    return sum(rule.weight * rule.nodes.get(node, UNLISTED) for rule in rankings)
+
+
 class FeasibilityChecker:
     """Feasible target nodes of the move groups of one snapshot, or after migrations.
 
@@ -137,10 +142,7 @@ class FeasibilityChecker:
         rankings = self._rules.rankings.get(guest)
         if rankings is None or not allowed:
             return allowed
-        priority = {
-            node: sum(rule.nodes.get(node, UNLISTED) for rule in rankings)
-            for node in allowed
-        }
+        priority = {node: node_priority(rankings, node) for node in allowed}
         highest = max(priority.values())
         return frozenset(node for node in allowed if priority[node] == highest)
 

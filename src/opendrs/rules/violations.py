@@ -45,6 +45,11 @@ class Violation:
         """Return whether the rule is strict."""
         return getattr(self.rule, "strict", True)
 
+    @property
+    def weight(self) -> float:
+        """Return the weight of the rule, relative to other soft rules."""
+        return float(getattr(self.rule, "weight", 1.0))
+
     def __str__(self) -> str:
         guests, nodes = (
             format_list(sorted(self.guests)),

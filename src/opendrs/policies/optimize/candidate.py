@@ -106,7 +106,7 @@ class CandidatePlan:
         """Cost of the objective at the priority of balance."""
         context = self.context
         weights = len(context.cluster.node_ids) * sum(context.weights)
-        soft = sum(not each.strict for each in violations(self.snapshot))
+        soft = sum(x.weight for x in violations(self.snapshot) if not x.strict)
         return (
             weights * self.after.imbalance**2
             + context.objective.weight("soft_rule") * soft

@@ -70,20 +70,26 @@ def _set_rows(cluster: EncodedCluster, objective: Objective) -> Iterator[_SetRow
     Guests with a soft affinity have a negative cost of sharing a node.
     """
     strict, soft = objective.weight("violation"), objective.weight("soft_rule")
+    heaviest = 1.0
     for rule in cluster.snapshot.rules:
+        if isinstance(rule, AntiAffinity | Affinity):
+            heaviest = max(heaviest, rule.weight)
         if isinstance(rule, AntiAffinity) and rule.is_pairwise:
             groups = _groups_of(cluster, rule.guests)
-            weight = strict if rule.strict else soft
+            weight = strict if rule.strict else soft * rule.weight
             yield _SetRow(groups, rule.strict, weight, separated=rule.strict)
         elif isinstance(rule, Affinity) and not rule.strict:
-            yield _SetRow(_groups_of(cluster, rule.guests), rule.strict, -soft)
+            groups = _groups_of(cluster, rule.guests)
+            yield _SetRow(groups, rule.strict, -soft * rule.weight)
     rows = _partitions(cluster)
     for limit in cluster.rules.domain_limits:
         rule = limit.rule
         yield _SetRow(
             _groups_of(cluster, limit.guests),
             rule.strict,
-            max(strict, MIN_LIMIT_WEIGHT * soft) if rule.strict else soft,
+            max(strict, MIN_LIMIT_WEIGHT * heaviest * soft)
+            if rule.strict
+            else soft * rule.weight,
             partition=rows[rule.domain],
             most=rule.max_guests,
             fixed=_fixed_domains(cluster, limit),

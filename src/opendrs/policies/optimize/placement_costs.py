@@ -10,7 +10,7 @@ from opendrs.arrays import MoveGroup
 from opendrs.model import GuestId
 from opendrs.optimizer import Floats, Mask
 from opendrs.policies.optimize.encoding import EncodedCluster
-from opendrs.rules import NO_GUESTS, UNLISTED
+from opendrs.rules import NO_GUESTS, node_priority
 
 NO_TARGETS = 0  # class of groups that may not leave their home
 
@@ -58,7 +58,8 @@ class PlacementCosts:
         """Return the cost of each class on each node; shape (C, N).
 
         A node that strict rules forbid costs *violation*. The distance from the best
-        node by soft rules, in [0, 1], costs *soft_rule*. None if no rule has a cost.
+        node by soft rules, at most their weight, costs *soft_rule*. None if no rule has
+        a cost.
         """
         if not any(row[1].any() or row[2] is not None for row in self._rows):
             return None
@@ -93,20 +94,16 @@ class PlacementCosts:
     def dispreferred(self, leader: GuestId, allowed: Mask) -> Floats | None:
         """Return the distance of each node from the best of the *allowed* ones.
 
-        It is in [0, 1]; None if no rule ranks nodes for the guest *leader*. Shape (N,).
+        It is from 0 to the largest weight of a rule; None if no rule ranks nodes for
+        the guest *leader*. Shape (N,).
         """
         rankings = self._rules.rankings.get(leader)
         if rankings is None or not allowed.any():
             return None
-        priority = np.array(
-            [
-                float(sum(rule.nodes.get(name, UNLISTED) for rule in rankings))
-                for name in self._index
-            ]
-        )
+        priority = np.array([node_priority(rankings, name) for name in self._index])
         best = priority[allowed].max()
         span = best - priority.min()
         if span <= 0:
             return None
         away: Floats = np.clip((best - priority) / span, 0.0, 1.0)
-        return away
+        return away * max(rule.weight for rule in rankings)
