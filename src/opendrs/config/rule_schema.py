@@ -4,11 +4,37 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, NotRequired
 
-from pydantic import AfterValidator, Field, TypeAdapter, with_config
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    TypeAdapter,
+    with_config,
+)
 from typing_extensions import TypedDict  # pydantic rejects that of Python 3.11
 
 from opendrs.config.schema_types import STRICT, Name, NonEmptyNames
 from opendrs.model import MAX_PRIORITY, MIN_PRIORITY
+
+
+def _any_of(*names: str) -> dict[str, JsonValue]:
+    return {"anyOf": [{"required": [name]} for name in names]}
+
+
+_TWO: dict[str, JsonValue] = {
+    "required": ["guests"],
+    "properties": {"guests": {"minItems": 2}},
+}
+_TWO_GUESTS_OR_TAGS = ConfigDict(
+    **STRICT, json_schema_extra={"anyOf": [{"required": ["tags"]}, _TWO]}
+)
+_GUESTS_AND_NODES = ConfigDict(
+    **STRICT,
+    json_schema_extra={
+        "allOf": [_any_of("guests", "tags"), _any_of("nodes", "labels", "groups")]
+    },
+)
 
 StrictFlag = Annotated[
     bool,
@@ -42,7 +68,7 @@ RuleName = Annotated[str, Field(description="Name of the rule.")]
 RuleOrigin = Annotated[str, Field(description="Where the rule is defined.")]
 
 
-@with_config(STRICT)
+@with_config(_GUESTS_AND_NODES)
 class NodeAffinityEntry(TypedDict):
     """Each of these guests belongs on one of these nodes."""
 
@@ -64,7 +90,7 @@ class NodeAffinityEntry(TypedDict):
     origin: NotRequired[RuleOrigin]
 
 
-@with_config(STRICT)
+@with_config(_TWO_GUESTS_OR_TAGS)
 class AffinityEntry(TypedDict):
     """All of these guests share a node."""
 
@@ -77,7 +103,7 @@ class AffinityEntry(TypedDict):
     origin: NotRequired[RuleOrigin]
 
 
-@with_config(STRICT)
+@with_config(_TWO_GUESTS_OR_TAGS)
 class AntiAffinityEntry(TypedDict):
     """No two of these guests share a node, or no more than allowed a domain."""
 

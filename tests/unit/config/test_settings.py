@@ -293,8 +293,8 @@ def test_store_path_defaults_to_state_directory(
         ("[store]\n", DiagnosticCode.MISSING_KEY, "store.path"),
         (
             '[[rules]]\nkind = "affinity"\nguests = ["a"]',
-            DiagnosticCode.OUT_OF_RANGE,
-            "rules[0].guests",
+            DiagnosticCode.INVALID_VALUE,
+            "rules[0]",
         ),
         ("rules = 3", DiagnosticCode.WRONG_TYPE, "rules"),
     ],

@@ -132,7 +132,5 @@ def test_weight_of_a_strict_rule_is_rejected(
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, 101.0, float("nan")])
 def test_weight_out_of_range_is_rejected(weight: float) -> None:
-    with pytest.raises(
-        ModelError, match="weight: expected a number from"
-    ):
+    with pytest.raises(ModelError, match="weight: expected a number from"):
         prefers("v", "a", weight)
