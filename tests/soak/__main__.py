@@ -66,8 +66,7 @@ def _soak(first: int, cycles: int, place: Path, server: PostgresqlServer) -> int
         total["episodes that failed"] += found.failed
         if found.failed:
             print(describe(found), flush=True)
-        elif sys.stderr.isatty():
-            print(f"\r{total['cycles']:,} cycles", end="", file=sys.stderr)
+        _show_progress(seed - first + 1, total["cycles"])
         seed += 1
     failed = total["episodes that failed"]
     print(f"seeds {first} to {seed - 1}: {failed} of {seed - first} failed")
@@ -78,6 +77,15 @@ def _soak(first: int, cycles: int, place: Path, server: PostgresqlServer) -> int
             f"{median(takeovers):.2f} s, at most {max(takeovers):.2f} s"
         )
     return 1 if failed else 0
+
+
+def _show_progress(episodes: int, cycles: int) -> None:
+    """Show how far it is: on one line of a terminal, else once in ten episodes."""
+    terminal = sys.stderr.isatty()
+    if terminal or episodes % 10 == 0:
+        start, end = ("\r", "") if terminal else ("", "\n")
+        text = f"{start}{episodes:,} episodes, {cycles:,} cycles"
+        print(text, end=end, file=sys.stderr, flush=True)
 
 
 def _summary(total: Counter[str]) -> str:
