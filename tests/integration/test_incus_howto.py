@@ -57,7 +57,7 @@ class Reader:
         document = tomllib.loads(text)
         assert document["platform"]["lab"].keys() == connected.keys()
         document["platform"]["lab"] = connected
-        document["limits"] = {"min_uptime": 0}  # the machines have just started
+        document["limits"]["min_uptime"] = 0  # the machines have just started
         document["store"] = {"path": "record.sqlite"}
         file.write_text(tomli_w.dumps(document))
 

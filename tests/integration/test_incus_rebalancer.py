@@ -26,7 +26,11 @@ COMPATIBILITY = (
 CACHE = 0.0 if SUITE == "bookworm" else 11.0  # seconds for which 7.0.2 keeps loads
 MACHINES = {"a": (1, 64), "b": (2, 128), "c": (6, 256), "d": (12, 96)}
 NO_LIMITS = Limits(
-    memory_headroom=0.0, memory_overcommit=100.0, cooldown=0.0, min_uptime=0.0
+    memory_headroom=0.0,
+    memory_overcommit=100.0,
+    cooldown=0.0,
+    min_uptime=0.0,
+    migrate_local_disks=True,
 )
 
 

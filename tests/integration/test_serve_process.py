@@ -66,16 +66,17 @@ class DemoProcess:
 
     Args:
         directory: Its working directory.
+        options: Further options.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *options: str) -> None:
         self._log = directory / "log"
         self.port = free_port()
         document = {"web": {"listen": f"127.0.0.1:{self.port}"}}
         (directory / "opendrs.toml").write_text(tomli_w.dumps(document))
         with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "opendrs", "demo", "--serve"],
+            self.process = subprocess.Popen(  # noqa: S603 - our own command
+                [sys.executable, "-m", "opendrs", "demo", "--serve", *options],
                 cwd=directory,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -108,6 +109,18 @@ def demo(tmp_path: Path) -> Iterator[DemoProcess]:
     yield running
     running.process.kill()
     running.process.wait()
+
+
+def test_demo_runs_the_policy_with_its_settings(tmp_path: Path) -> None:
+    options = ("--policy", "threshold-rebalance", "--set", "threshold=0.99")
+    demo = DemoProcess(tmp_path, *options)
+    try:
+        eventually(lambda: "threshold-rebalance: " in demo.log(), TIMEOUT, "a decision")
+    finally:
+        demo.process.kill()
+        demo.process.wait()
+
+    assert "0.99" in demo.log()
 
 
 def test_plan_of_the_demo_is_approved_and_executed(demo: DemoProcess) -> None:

@@ -254,7 +254,7 @@ function Warnings(): JSX.Element | null {
       ) : null}
       {shown && health === "late" ? (
         <p class="note note-error">
-          <strong>The controller is late.</strong> The last cycle ended {duration(cycleAge.value)} ago; the interval is {duration(shown.controller.interval)}.
+          <strong>The controller is late.</strong> {cycleAge.value === null ? "No cycle has ended since it started" : `The last cycle ended ${duration(cycleAge.value)} ago`}; the interval is {duration(shown.controller.interval)}.
         </p>
       ) : null}
       {shown?.pause ? (

@@ -61,8 +61,9 @@ def command(*, kind: str, name: str | None, output: Path) -> int:
     before = read_text(output) if output.exists() else ""
     _require_new(name, before, output)
     with TerminalQuestioner(output.parent, name) as questioner:
-        table = {"platform": {name: {"kind": kind, **ask(questioner)}}}
-        text = f"{before}\n{tomli_w.dumps(table)}".lstrip("\n")
+        platform = {"kind": kind, **ask(questioner)}
+        tables = {"platform": {name: platform}, **_limits(platform, before, output)}
+        text = f"{before}\n{tomli_w.dumps(tables)}".lstrip("\n")
         settings = validated_settings(text, output)
         checks = list(check_online({name: settings.connection(name)}))
         print_checks(console(), checks)
@@ -90,6 +91,20 @@ def _questions(kind: str) -> Callable[[Questioner], dict[str, object]]:
             code=DiagnosticCode.UNKNOWN_NAME,
         )
     return found.ask
+
+
+def _limits(
+    platform: Mapping[str, object], text: str, output: Path
+) -> dict[str, object]:
+    """Return limits that allow the copy of disks, if the operator wants it.
+
+    Limits that are configured in *text*, the file so far, are left as they are.
+    """
+    if platform.get("local_disks") is not True:
+        return {}
+    if "limits" in parse_toml(text, display_path(output)):
+        return {}
+    return {"limits": {"migrate_local_disks": True}}
 
 
 def _require_new(name: str, text: str, output: Path) -> None:

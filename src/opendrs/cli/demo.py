@@ -76,15 +76,16 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs demo --summary
       opendrs demo --policy auto-rebalance --set hold=1
       opendrs demo --serve              a controller, with the dashboard
+      opendrs demo --serve --policy consolidate --mode automatic
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
+    changes = parse_assignments(assignments)
+    chosen = settings.load_policy(policy, changes)
     if serve:
         # The import is slow.
         from opendrs.cli.demo_controller import run_demo_controller  # noqa: PLC0415
 
-        address = settings.web.listen
-        return run_demo_controller(seed=seed, mode=Mode(mode), address=address)
-    chosen = settings.load_policy(policy, parse_assignments(assignments))
+        return run_demo_controller(seed, Mode(mode), settings, chosen.name, changes)
     source = simulated_source(seed=seed, pace=simulation_pace(output_format))
     repair = repair_command(["demo", "--seed", str(seed)], config, settings)
     table_output = TableOutput(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from http import HTTPStatus
@@ -38,7 +38,9 @@ PROBE_INTERVAL = 0.1  # seconds between two requests to the starting server
 PROBE_TIMEOUT = 2.0  # seconds
 
 
-def run_demo_controller(*, seed: int, mode: Mode, address: str) -> int:
+def run_demo_controller(
+    seed: int, mode: Mode, base: Settings, policy: str, changes: Mapping[str, object]
+) -> int:
     """Run a controller on the simulated cluster until Ctrl-C, and serve the dashboard.
 
     All files are in a temporary directory, which is deleted at the end.
@@ -46,13 +48,19 @@ def run_demo_controller(*, seed: int, mode: Mode, address: str) -> int:
     Args:
         seed: Seed of the cluster.
         mode: Mode of the controller.
-        address: Address and port of the dashboard; another port if it is in use.
+        base: Settings of policies, and the address of the dashboard, whose port is
+            another one if it is in use.
+        policy: Name of the policy.
+        changes: Settings of the policy that override the configured ones.
     """
     with ExitStack() as stack:
         directory = stack.enter_context(
             tempfile.TemporaryDirectory(prefix="opendrs-demo-")
         )
-        config = _write_configuration(Path(directory), mode, _free_address(address))
+        config = Path(directory) / "opendrs.toml"
+        values = {**base.policy_settings.get(policy, {}), **changes}
+        document = _configuration(mode, _free_address(base.web.listen), policy, values)
+        config.write_text(tomli_w.dumps(document), encoding="utf-8")
         settings = load_settings(config)
         cancellation = CancellationToken()
         stack.enter_context(log_to_stderr(TEXT, "info"))
@@ -82,21 +90,21 @@ def run_demo_controller(*, seed: int, mode: Mode, address: str) -> int:
     return 0
 
 
-def _write_configuration(directory: Path, mode: Mode, address: str) -> Path:
-    """Write the configuration to *directory*, and return its path.
+def _configuration(
+    mode: Mode, address: str, policy: str, policy_settings: Mapping[str, object]
+) -> dict[str, object]:
+    """Return the configuration.
 
     The kind of the platform has no effect: only the simulated one is used.
     """
-    document = {
+    return {
         "platform": {PLATFORM: {"kind": "file", "path": "cluster.json"}},
+        "policy": {"name": policy, policy: policy_settings},
         "controller": {"mode": mode.value, "interval": INTERVAL},
         "limits": {"cooldown": COOLDOWN},
         "store": {"path": "store.sqlite"},
         "web": {"listen": address},
     }
-    path = directory / "opendrs.toml"
-    path.write_text(tomli_w.dumps(document), encoding="utf-8")
-    return path
 
 
 def _free_address(address: str) -> str:

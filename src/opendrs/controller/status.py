@@ -78,12 +78,14 @@ def is_recent(
 ) -> bool:
     """Return True if the last cycle did not fail and ended within three intervals.
 
-    A controller that is executing a plan is in a cycle, which may take hours.
+    A controller that is executing a plan is in a cycle, which may take hours. Before
+    the end of the first cycle, the start of the controller counts.
     """
-    if process is None or cycle is None or cycle.reason == FAILED:
+    if process is None or (cycle is not None and cycle.reason == FAILED):
         return False
+    since = process.started_at if cycle is None else cycle.ended_at
     limit = MAX_MISSED_INTERVALS * process.interval
-    return (now - cycle.ended_at).total_seconds() <= limit or bool(open_steps)
+    return (now - since).total_seconds() <= limit or bool(open_steps)
 
 
 class StatusRecorder(NullControllerObserver):

@@ -98,6 +98,30 @@ def test_connect_writes_nothing_if_settings_are_invalid(
     assert not Path("opendrs.toml").exists()
 
 
+@pytest.mark.parametrize(
+    ("before", "limits"),
+    [
+        ("", {"migrate_local_disks": True}),
+        ("[limits]\nmin_uptime = 5\n", {"min_uptime": 5}),
+    ],
+)
+def test_connect_allows_copies_of_disks_unless_limits_are_configured(
+    opendrs: RunOpendrs,
+    monkeypatch: pytest.MonkeyPatch,
+    before: str,
+    limits: dict[str, object],
+) -> None:
+    Path("opendrs.toml").write_text(before, encoding="utf-8")
+    monkeypatch.setattr("opendrs.cli.connect.check_online", lambda _: iter(()))
+    answers = ["/socket", "default", "auto", "y"]  # copies the disks of local storage
+
+    answer(opendrs, monkeypatch, answers, "incus", "--name", "lab")
+
+    written = tomllib.loads(Path("opendrs.toml").read_text(encoding="utf-8"))
+    assert written["platform"]["lab"]["local_disks"] is True
+    assert written["limits"] == limits
+
+
 @pytest.mark.parametrize(("confirmation", "written"), [("y", True), ("n", False)])
 def test_connect_asks_before_it_writes_settings_that_fail(
     opendrs: RunOpendrs,

@@ -88,7 +88,7 @@ export function Chart(props: {
   const dark = isDark.value;
   const height = props.height ?? 150;
   const data = useMemo<uPlot.AlignedData | null>(() => {
-    if (series === null || series.at.length === 0) return null;
+    if (series === null || series.at.length < 2) return null; // a single point has no axis of time
     const times = series.at.map((text) => Date.parse(text) / 1000);
     return [times, ...lines.map(({ name }) => valuesOf(series, name))];
   }, [series, lines]);
@@ -109,7 +109,7 @@ export function Chart(props: {
   useEffect(() => {
     if (data !== null) plot.current?.setData(data);
   }, [data]);
-  if (series === null || data === null) return <Empty>No values are recorded yet.</Empty>;
+  if (series === null || data === null) return <Empty>Fewer than two values are recorded.</Empty>;
   return (
     <figure class="chart" aria-label={props.label}>
       <div ref={box} aria-hidden="true" style={{ minHeight: `${height}px` }} />

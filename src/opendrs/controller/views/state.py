@@ -337,8 +337,12 @@ def _controller_exceptions(inputs: StateInputs) -> Iterator[ExceptionEntry]:
         yield exception_entry(ExceptionCode.CONTROLLER_NOT_RUNNING, None, detail)
     elif cycle is not None and cycle.reason == FAILED:
         yield exception_entry(ExceptionCode.CYCLE_FAILED, None, cycle.detail)
-    elif cycle is not None and found["late"]:
-        detail = f"the last cycle ended at {cycle.ended_at:%Y-%m-%d %H:%M:%S} UTC"
+    elif found["late"]:
+        detail = (
+            "no cycle has ended since the controller started"
+            if cycle is None
+            else f"the last cycle ended at {cycle.ended_at:%Y-%m-%d %H:%M:%S} UTC"
+        )
         yield exception_entry(ExceptionCode.CONTROLLER_LATE, None, detail)
     breakers = (
         (ExceptionCode.BREAKER_OPEN, inputs.entries.get(BREAKER_KEY)),
