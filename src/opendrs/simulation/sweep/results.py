@@ -40,7 +40,7 @@ SETTING_COLUMNS = tuple(
     f"policy.{each.name}" for each in fields(Consolidate) if each.name != "limits"
 )
 
-_NOT_NUMBERS = {"networks", "overrides", "reserved_cpu", "reserved_memory"}
+_NOT_NUMBERS = {"loads", "networks", "overrides", "reserved_cpu", "reserved_memory"}
 LIMIT_FIELDS = tuple(
     each.name for each in fields(Limits) if each.name not in _NOT_NUMBERS
 )
