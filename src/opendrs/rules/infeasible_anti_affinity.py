@@ -57,7 +57,7 @@ def find_infeasible_anti_affinity(
         new = min(candidates, key=lambda g: (-len(rules.apart[g] & others), g))
         members.append(new)
         others &= rules.apart[new]
-    allowed = {g: rules.nodes.get(g, online) & online for g in sorted(members)}
+    allowed = _possible_nodes(sorted(members), online, snapshot, rules)
     max_separated = maximum_matching(allowed)
     if max_separated >= len(members):
         return None
@@ -84,16 +84,29 @@ def _too_few_domains(
     snapshot: Snapshot,
     rules: CompiledRules,
 ) -> InfeasibleAntiAffinity | None:
-    """Return the guests of *rule* if its domains do not suffice for them, or None.
-
-    A guest may stay on its node, even if no guests can migrate there.
-    """
-    allowed = {}
-    for name in members:
-        reached = online.union(snapshot.guests[name].occupied_nodes)
-        allowed[name] = rules.nodes.get(name, reached) & reached
+    """Return the guests of *rule* if its domains do not suffice for them, or None."""
+    allowed = _possible_nodes(members, online, snapshot, rules)
     placed = most_in_domains(rule, snapshot, allowed)
     if placed >= len(members):
         return None
     nodes = frozenset[NodeId]().union(*allowed.values())
     return InfeasibleAntiAffinity(frozenset(members), nodes, placed, (rule,))
+
+
+def _possible_nodes(
+    guests: Sequence[GuestId],
+    online: frozenset[NodeId],
+    snapshot: Snapshot,
+    rules: CompiledRules,
+) -> dict[GuestId, frozenset[NodeId]]:
+    """Return the nodes on which each of *guests* may be after a plan.
+
+    A guest may stay where it is, even if no guests can migrate there or a rule forbids
+    it: that rule remains violated, which does not prevent the repair of others.
+    """
+    return {
+        name: (rules.nodes.get(name, online) & online).union(
+            snapshot.guests[name].occupied_nodes
+        )
+        for name in guests
+    }

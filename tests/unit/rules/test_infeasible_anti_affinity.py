@@ -72,6 +72,16 @@ def test_offline_and_forbidden_nodes_do_not_count() -> None:
     assert result.max_separated == 1
 
 
+@pytest.mark.parametrize("most", [1, 2])
+def test_guests_may_stay_on_a_node_that_a_rule_forbids(most: int) -> None:
+    """One guest more than b may hold stays on a, where it violates only `home`."""
+    names = guest_ids(*"vwx"[: most + 1])
+    apart = AntiAffinity(guests=names, max_guests=most)
+    home = NodeAffinity(guests=names, nodes={NodeId("b"): 0})
+
+    assert infeasible(five_guests(apart, home), apart) is None
+
+
 def test_stopped_guest_needs_no_node() -> None:
     snapshot = five_guests(*PAIRS)
     off = replace(snapshot.guests[GuestId("w")], state=GuestState.STOPPED)
