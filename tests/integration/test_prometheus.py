@@ -393,7 +393,7 @@ def test_howto_commands_check_and_show_the_load(
 ) -> None:
     running = serve(proxmox_cluster())
     page = HowToPage("prometheus.md")
-    first, own_query = (tomllib.loads(block) for block in page.blocks("toml"))
+    first, own_query, further = (tomllib.loads(block) for block in page.blocks("toml"))
     load = first["platform"]["lab"]["load"]
     assert load.pop("url").startswith("https:")
     assert load.pop("token_file")
@@ -413,7 +413,12 @@ def test_howto_commands_check_and_show_the_load(
 
     assert all("pve1" in output or "lab" in output for output in outputs)
     queries = own_query["platform"]["lab"]["load"]["queries"]
-    settings = server.settings(exporters=(), queries=queries)
+    loads = further["platform"]["lab"]["load"]["loads"]
+    settings = server.settings(
+        exporters=(),
+        queries=queries,
+        loads={name: LoadQueries(**table) for name, table in loads.items()},
+    )
     with PrometheusClient("test", settings) as client:
         for measure, query in settings.promql.items():
             assert values_of(measure, client.query(query)) == {}  # no such metric

@@ -120,7 +120,7 @@ def test_demo_runs_the_policy_with_its_settings(tmp_path: Path) -> None:
         demo.process.kill()
         demo.process.wait()
 
-    assert "0.99" in demo.log()
+    assert "the threshold 99%" in demo.log()
 
 
 def test_plan_of_the_demo_is_approved_and_executed(demo: DemoProcess) -> None:

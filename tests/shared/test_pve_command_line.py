@@ -18,6 +18,7 @@ from threading import Event, Lock
 import pytest
 import tomli_w
 
+from opendrs.cli.connect import validated_settings
 from opendrs.config.platform_kinds import OnlineCheck
 from opendrs.platforms.proxmox import ProxmoxSettings
 from opendrs.platforms.proxmox.checks import check_online
@@ -98,11 +99,16 @@ def test_howto_leads_to_a_balanced_cluster(
 
 
 def test_howto_configuration_is_valid() -> None:
-    (text,) = PAGE.blocks("toml")
-    table = tomllib.loads(text)["platform"]["lab"]
+    connection, loads = (tomllib.loads(block) for block in PAGE.blocks("toml"))
+    table = connection["platform"]["lab"] | loads["platform"]["lab"]
+    document = {"platform": {"lab": table}, "limits": loads["limits"]}
 
-    assert table.pop("kind") == "proxmox"
-    assert ProxmoxSettings(**table)
+    settings = validated_settings(tomli_w.dumps(document), Path("opendrs.toml"))
+
+    found = settings.connection("lab").settings
+    assert isinstance(found, ProxmoxSettings)
+    assert found.network_capacity == 2.5e9  # 20 Gbit/s in bytes per second
+    assert [each.name for each in settings.limits.loads] == ["network", "io-pressure"]
 
 
 @pytest.mark.slow
