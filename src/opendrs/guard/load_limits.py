@@ -24,7 +24,7 @@ def find_unmeasured_load(
         snapshot: Current state of the cluster.
         limits: Limits of the operator.
     """
-    for load, target in _limited_targets(migrations, snapshot, limits):
+    for load, _, target in _limited_targets(migrations, snapshot, limits):
         if load.name not in target.loads:
             return f"{target.id}: {load.name} load was not measured"
         for guest in _arriving(target, migrations, snapshot):
@@ -40,13 +40,12 @@ def find_exceeded_load(
 
     `find_unmeasured_load` has found nothing.
     """
-    for load, target in _limited_targets(migrations, snapshot, limits):
+    for load, threshold, target in _limited_targets(migrations, snapshot, limits):
         capacity = target.load_capacities[load.name]
         present = target.loads[load.name]
         arriving = math.fsum(
             guest.loads[load.name] for guest in _arriving(target, migrations, snapshot)
         )
-        threshold = load.threshold or 0.0
         if present + arriving > (threshold + ROUNDING) * capacity:
             return (
                 f"{target.id}: {load.name} load {present / capacity:.1%} and "
@@ -57,13 +56,15 @@ def find_exceeded_load(
 
 def _limited_targets(
     migrations: Sequence[Migration], snapshot: Snapshot, limits: Limits
-) -> Iterator[tuple[FurtherLoad, Node]]:
-    """Yield each limited load with each target that has a capacity of it."""
+) -> Iterator[tuple[FurtherLoad, float, Node]]:
+    """Yield each limited load, its threshold, and each target with a capacity of it."""
     targets = sorted({migration.target for migration in migrations})
     for load in limits.loads:
-        for name in targets if load.threshold is not None else ():
-            if load.name in snapshot.nodes[name].load_capacities:
-                yield load, snapshot.nodes[name]
+        if load.threshold is None:
+            continue
+        for node in map(snapshot.nodes.__getitem__, targets):
+            if load.name in node.load_capacities:
+                yield load, load.threshold, node
 
 
 def _arriving(

@@ -219,14 +219,17 @@ def _overfull_loads(
     snapshot: Snapshot, limits: Limits, nodes: Iterable[NodeId]
 ) -> float | None:
     """Return the loads of *nodes* above the thresholds; None without a threshold."""
-    limited = [each for each in compared_loads(snapshot, limits) if each.threshold]
+    limited = [
+        (load, load.threshold)
+        for load in compared_loads(snapshot, limits)
+        if load.threshold is not None
+    ]
     if not limited:
         return None
     return sum(
-        max(0.0, (each.used_fraction(snapshot.nodes[name]) or 0.0) - each.threshold)
+        max(0.0, (load.used_fraction(snapshot.nodes[name]) or 0.0) - threshold)
         for name in nodes
-        for each in limited
-        if each.threshold is not None
+        for load, threshold in limited
     )
 
 
