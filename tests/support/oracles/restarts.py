@@ -123,10 +123,10 @@ def _keeps_rules(
     for rule in snapshot.rules:
         if isinstance(rule, Pin | TagExclusion) or not rule.strict:
             continue
+        if isinstance(rule, NodeAffinity) and _excludes(rule, guest, node):
+            return False
         if guest.id not in rule.guests:
             continue
-        if isinstance(rule, NodeAffinity) and node.id not in rule.nodes:
-            return False
         others = [running.get(name) for name in rule.guests - {guest.id}]
         if isinstance(rule, AntiAffinity):
             racks = [
@@ -138,3 +138,9 @@ def _keeps_rules(
             if racks.count(here) >= rule.max_guests:
                 return False
     return True
+
+
+def _excludes(rule: NodeAffinity, guest: Guest, node: Node) -> bool:
+    if guest.id in rule.guests:
+        return node.id not in rule.nodes
+    return rule.exclusive and node.id in rule.nodes
