@@ -9,7 +9,7 @@ PYTEST := $(BIN)/pytest
 # The tests start thousands of programs; without this, each would compile the package.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-all test-slow test-labs test-clusters soak check lint types layers cover bench bench-anti-affinity bench-backtest bench-cycle bench-ha bench-cloudsim bench-consolidation bench-dashboard bench-data-center bench-forecast bench-scaling bench-optimizer bench-placement bench-pve bench-requests bench-roadef bench-web lock schema codes metrics openapi pictures web libvirt clean
+.PHONY: run test test-all test-slow test-labs test-clusters explore soak check lint types layers cover bench bench-anti-affinity bench-backtest bench-cycle bench-ha bench-cloudsim bench-consolidation bench-dashboard bench-data-center bench-forecast bench-scaling bench-optimizer bench-placement bench-pve bench-requests bench-roadef bench-web lock schema codes metrics openapi pictures web libvirt clean
 
 run: $(VENV)/ready
 	$(BIN)/opendrs demo --serve
@@ -24,10 +24,17 @@ test-all: test test-slow
 test-slow: $(VENV)/ready
 	$(PYTEST) -n auto --dist worksteal -m "slow and not lab"
 
+# The properties with further random examples; an example that fails is printed. Other
+# tests: make explore TESTS=tests/unit/rules.
+EXAMPLES ?= 1000
+TESTS ?= tests/properties
+explore: $(VENV)/ready
+	OPENDRS_EXPLORE=$(EXAMPLES) $(PYTEST) -n auto --dist worksteal -m "not lab" $(TESTS)
+
 # Real hypervisors on this machine, one lab at a time; needs root and the packages
 # that .ci/run installs.
 test-labs: $(VENV)/ready
-	$(PYTEST) -m lab
+	$(PYTEST) -m lab tests/integration tests/contracts
 
 # Real clusters of Incus 6.0 and 7.0 and of OpenStack, over an hour; needs root.
 LABS := $(or $(OPENDRS_SHARED),../shared)/labs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 from hypothesis import HealthCheck, settings
@@ -10,8 +11,16 @@ from opendrs.controller.compiled_code import provide_always
 from support.postgresql_server import postgresql_server as postgresql_server
 from support.postgresql_server import postgresql_url as postgresql_url
 
+# The examples of a test depend on its code alone, so that a run can be repeated. `make
+# explore` draws others, as many for each test as the variable says.
+EXAMPLES = os.environ.get("OPENDRS_EXPLORE")
 settings.register_profile(
-    "opendrs", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "opendrs",
+    deadline=None,
+    derandomize=EXAMPLES is None,
+    max_examples=int(EXAMPLES or 100),
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("opendrs")
 

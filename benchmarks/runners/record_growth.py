@@ -7,17 +7,21 @@ One cycle per minute is recorded in an SQLite file. In each, the CPU load of all
 changes (log-normal, 30 %, 52 random bits), the memory of all guests changes (0.2 % in
 pages of 4 KiB), the uptime grows, and 5 guests are on another node. The load of a node
 is the sum of its guests. Real load changes less between two minutes, so the figures are
-upper bounds for clusters of this kind. The decision is one of `balance`, with a plan of
-100 steps in each cycle, which is the largest that it makes. Its time is not included.
+upper bounds for clusters of this kind. The decision is that of `balance`, without its
+memory, so that each cycle has a plan. Its time is not included.
 
 Then the file gets the entries of 30 days: 43,200 cycles with decisions, 100 moves a
-day. Reading the history is measured on it.
+day. Reading the history is measured on it, and whole commands, with the start of the
+program: what an operator waits for.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import resource
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -28,14 +32,37 @@ from typing import Any
 import numpy as np
 from sqlalchemy import insert, select
 
-from opendrs.ports import CycleRecord, HistoryFilter
+from opendrs.cli.platform_store import OWNER_KEY
+from opendrs.config import snapshot_from
+from opendrs.controller.serialization import cycle_record
+from opendrs.policies import Balance
+from opendrs.ports import HistoryFilter
 from opendrs.store import Access, History, Retention, SqliteStore
 from opendrs.store.tables import CYCLE_PARTS, CYCLES, STEPS
 
-NODES, GUESTS, STEPS_OF_PLAN = 1_000, 20_000, 100
+NODES, GUESTS = 1_000, 20_000
+POLICY = Balance()
 START = datetime(2026, 1, 1, tzinfo=UTC)
 CYCLES_OF_MONTH, MOVES_OF_MONTH = 43_200, 3_000
 PAGE = 4096
+PLATFORM = "lab"
+CONFIGURATION = f"""
+[platform.{PLATFORM}]
+kind = "incus"
+socket = "/run/incus.socket"
+
+[store]
+path = "store.sqlite"
+"""
+COMMANDS = (
+    ("history", PLATFORM),
+    ("history", PLATFORM, "--plans", "--since", "7 d"),
+    ("history", PLATFORM, "--moves", "--guest", "vm000014"),
+    ("history", PLATFORM, "--cycles", "--node", "n00002"),
+    ("explain", PLATFORM),
+    ("explain", PLATFORM, "vm000014"),
+    ("explain", PLATFORM, "n00002"),
+)  # fmt: skip
 Json = dict[str, Any]
 
 
@@ -85,50 +112,23 @@ class Cluster:
             for i in range(0, 4_000, 2)
         ]
         taken_at = (START + timedelta(minutes=minute)).isoformat()
-        return {"taken_at": taken_at, "nodes": nodes, "guests": guests, "rules": rules}
-
-    def decision(self) -> Json:
-        """Return a plan of 100 moves of random guests."""
-        steps = [
-            {
-                "id": f"s{i}",
-                "kind": "live-migration",
-                "guest": f"vm{guest:06}",
-                "source": f"n{self.node_of[guest]:05}",
-                "target": f"n{target:05}",
-                "depends_on": [],
-                "detail": f"improves the imbalance by {self.random.random():.5f}",
-            }
-            for i, (guest, target) in enumerate(
-                zip(
-                    self.random.integers(0, GUESTS, STEPS_OF_PLAN).tolist(),
-                    self.random.integers(0, NODES, STEPS_OF_PLAN).tolist(),
-                    strict=True,
-                )
-            )
-        ]
-        figures = {"imbalance": float(self.random.random())}
-        return {
-            "policy": "balance",
-            "reason": "improves-balance",
-            "detail": "the plan improves the balance",
-            "notes": [],
-            "before": figures,
-            "after": figures,
-            "steps": steps,
-        }
+        head = {"format": "opendrs-snapshot/1", "taken_at": taken_at}
+        return head | {"nodes": nodes, "guests": guests, "rules": rules}
 
 
 def record(store: SqliteStore, cluster: Cluster, minute: int) -> float:
     """Record one cycle; return its CPU seconds."""
-    document = {
-        "settings": {"threshold": 0.1, "limits": {"cooldown": 600.0}},
-        "memory": None,
-        "snapshot": cluster.snapshot(minute),
-        "decision": cluster.decision(),
-    }
     decided_at = START + timedelta(minutes=minute)
-    cycle = CycleRecord(run=f"run {minute}", decided_at=decided_at, document=document)
+    snapshot = snapshot_from(cluster.snapshot(minute), f"minute {minute}")
+    decision = POLICY.decide(snapshot, None)
+    cycle = cycle_record(
+        f"run {minute}",
+        decided_at,
+        snapshot,
+        policy=POLICY,
+        memory=None,
+        decision=decision,
+    )
     before = time.process_time()
     store.record_cycle(cycle)
     return time.process_time() - before
@@ -180,6 +180,22 @@ def measure(name: str, read: Callable[[], object]) -> None:
     print(f"{name}: {wall:.2f} s wall, {cpu:.2f} s CPU")
 
 
+def measure_commands(folder: Path) -> None:
+    """Print the seconds of each command that reads the record in *folder*."""
+    (folder / "opendrs.toml").write_text(CONFIGURATION)
+    for command in COMMANDS:
+        before, wall = os.times(), time.perf_counter()
+        subprocess.run(  # noqa: S603 - commands of this file
+            [sys.executable, "-m", "opendrs", *command],
+            cwd=folder,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        after, wall = os.times(), time.perf_counter() - wall
+        cpu = sum(after[2:4]) - sum(before[2:4])
+        print(f"opendrs {' '.join(command)}: {wall:.2f} s wall, {cpu:.2f} s CPU")
+
+
 def size(path: Path) -> int:
     """Return the bytes of the file with its log of changes."""
     return sum(each.stat().st_size for each in path.parent.glob(path.name + "*"))
@@ -214,6 +230,7 @@ def main() -> None:
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             print(f"peak memory: {peak:.0f} MiB (with the generator)")
             add_month(store)
+            store.save(OWNER_KEY, {"name": PLATFORM})
             print(f"file with {CYCLES_OF_MONTH} more cycles: {size(path) / 1e6:.0f} MB")
         with SqliteStore(path, Access.READ) as store:
             history = History(store)
@@ -230,6 +247,7 @@ def main() -> None:
             newest = history.newest(START + timedelta(minutes=arguments.cycles))
             if newest is not None:
                 measure("record of one cycle", lambda: history.record(newest))
+        measure_commands(path.parent)
 
 
 def _first(entries: Any, count: int) -> list[Any]:  # noqa: ANN401

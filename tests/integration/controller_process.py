@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from uuid import uuid4
@@ -22,12 +20,13 @@ from opendrs.config.api_schema import (
 )
 from opendrs.controller import SystemClock
 from opendrs.model import LoadState
-from support import external_cluster
 from support.agent_cluster import put_request
 from support.certificates import NODES, CertificateFiles, node_token
-from support.external_cluster import CallMoment, ExternalCluster
+from support.external_cluster import CallMoment, ExternalCluster, opendrs_outside
+from support.forked_program import ForkedProgram
 
 PROMPT = 60.0  # seconds in which a waiting controller ends, on a busy machine
+RUN = ("run", "opendrs.toml", "--no-serve")
 
 
 class ControllerProcess:
@@ -64,16 +63,6 @@ class ControllerProcess:
         }
         (place / "opendrs.toml").write_text(tomli_w.dumps(document))
 
-    def command(self) -> list[str]:
-        """Return the words that start a controller."""
-        return [
-            sys.executable,
-            external_cluster.__file__,
-            "run",
-            "opendrs.toml",
-            "--no-serve",
-        ]
-
     def start(self) -> None:
         """Start it, and wait until it has observed the cluster."""
         self.launch()
@@ -91,12 +80,8 @@ class ControllerProcess:
         """Start it, and do not wait."""
         self._hang_up()
         with (self.place / "log").open("wb") as log:
-            self.process = subprocess.Popen(  # noqa: S603 - our own program
-                [*self.command(), "--format", "json"],
-                cwd=self.place,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+            self.process = ForkedProgram(
+                opendrs_outside, (*RUN, "--format", "json"), cwd=self.place, stdout=log
             )
 
     def has_logged(self, event: str) -> list[dict[str, object]]:

@@ -7,18 +7,24 @@ receives requests over TLS.
 from __future__ import annotations
 
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from integration.controller_process import PROMPT, ControllerProcess
+from integration.controller_process import PROMPT, RUN, ControllerProcess
 from integration.libvirt_lab import eventually
 from opendrs.model import GIB, LoadState
 from opendrs.ports import RequestState
 from support.builders import cluster
-from support.external_cluster import AFTER, BEFORE, CallMoment, ExternalCluster
+from support.external_cluster import (
+    AFTER,
+    BEFORE,
+    CallMoment,
+    ExternalCluster,
+    opendrs_outside,
+)
+from support.forked_program import run_forked
 
 CROWDED = cluster(
     {"h1": 0.95, "h2": 0.2, "h3": 0.2},
@@ -120,15 +126,7 @@ def test_stopped_controller_leaves_steps_of_failing_platform_to_the_next(
 
 
 def test_second_controller_is_rejected(service: ControllerProcess) -> None:
-    second = subprocess.run(  # noqa: S603 - our own program
-        service.command(),
-        cwd=service.place,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    second = run_forked(opendrs_outside, RUN, cwd=service.place, timeout=30)
 
     assert second.returncode == 3
     last = second.stderr.splitlines()[-1]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +15,15 @@ import tomli_w
 from integration.libvirt_lab import eventually
 from opendrs.model import GIB, GuestId, GuestState, Snapshot
 from opendrs.simulation import datacenter
-from support import external_cluster
 from support.builders import cluster
-from support.external_cluster import AFTER, BEFORE, CallMoment, ExternalCluster
+from support.external_cluster import (
+    AFTER,
+    BEFORE,
+    CallMoment,
+    ExternalCluster,
+    opendrs_outside,
+)
+from support.forked_program import ForkedProgram, run_forked
 
 PROMPT = 60.0  # seconds in which a command ends, on a busy machine
 SPEED = 20.0 * GIB  # a second: a guest of 10 GiB takes half a second
@@ -47,7 +51,7 @@ class DrainLab:
     def __init__(self, place: Path, cluster: ExternalCluster) -> None:
         self.cluster = cluster
         self._place = place
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._processes: list[ForkedProgram] = []
         document = {
             "platform": {"away": {"kind": "external", "address": "cluster"}},
             "store": {"path": "record.sqlite"},
@@ -56,28 +60,17 @@ class DrainLab:
         }
         (place / "opendrs.toml").write_text(tomli_w.dumps(document))
 
-    def start(self, *words: str, log: str = "log") -> subprocess.Popen[bytes]:
+    def start(self, *words: str, log: str = "log") -> ForkedProgram:
         with (self._place / log).open("ab") as output:
-            process = subprocess.Popen(  # noqa: S603 - our own program
-                [sys.executable, external_cluster.__file__, *words],
-                cwd=self._place,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
+            process = ForkedProgram(
+                opendrs_outside, words, cwd=self._place, stdout=output
             )
         self._processes.append(process)
         return process
 
     def run(self, *words: str) -> tuple[int, dict[str, Any]]:
-        found = subprocess.run(  # noqa: S603 - our own program
-            [sys.executable, external_cluster.__file__, *words, "--format", "json"],
-            cwd=self._place,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PROMPT,
-            check=False,
-        )
+        words = (*words, "--format", "json")
+        found = run_forked(opendrs_outside, words, cwd=self._place, timeout=PROMPT)
         assert "Traceback" not in found.stderr, found.stderr
         return found.returncode, json.loads(
             found.stdout or found.stderr.splitlines()[-1]
@@ -90,7 +83,7 @@ class DrainLab:
         guests = self.cluster.platform.observe().guests.values()
         return sorted(guest.id for guest in guests if guest.node == node)
 
-    def kill_at(self, process: subprocess.Popen[bytes], moment: CallMoment) -> None:
+    def kill_at(self, process: ForkedProgram, moment: CallMoment) -> None:
         def strike(now: CallMoment) -> None:
             if now == moment:
                 self.cluster.on_call = lambda _: None

@@ -11,7 +11,6 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Event, Lock
 
@@ -19,7 +18,7 @@ import pytest
 import tomli_w
 
 from integration.libvirt_lab import eventually
-from support.forked_opendrs import opendrs_process
+from support.forked_program import ForkedProgram, polling_opendrs
 from support.incus_documents import double, instance, metrics, resources, state
 from support.incus_double import CallMoment, Document, IncusDouble, TlsFiles
 
@@ -130,9 +129,9 @@ class Job:
 
     def run_until_killed(self, kill: AtCall) -> None:
         """Run until the kill, or until the command has ended before."""
-        self._start(kill).join(60)
+        self._start(kill).wait(60)
 
-    def run_to_the_end(self) -> int | None:
+    def run_to_the_end(self) -> int:
         """Run until all is done, and return the exit status.
 
         Moves that are held end at a call in which they could be noticed.
@@ -143,8 +142,7 @@ class Job:
             eventually(self.is_done, 30, "all has been moved and recorded")
             eventually(lambda: self._observations() > before + 1, 30, "a cycle more")
             process.terminate()
-        process.join(60)
-        return process.exitcode
+        return process.wait(60)
 
     def is_done(self) -> bool:
         """Return True if all machines have left h1 and Incus knows the time."""
@@ -156,19 +154,22 @@ class Job:
     def _observations(self) -> int:
         return sum("/1.0/instances?" in each for each in self.cluster.requests)
 
-    def _start(self, event: AtCall) -> BaseProcess:
-        process = opendrs_process(self.directory, self.words)
+    def _start(self, event: AtCall) -> ForkedProgram:
         started = Event()
+        process: ForkedProgram | None = None
 
         def on_call(request: str, moment: CallMoment) -> None:
             started.wait()
             if request.startswith("POST") and moment is CallMoment.AFTER:
                 self.moves.append(request)
-            assert process.pid is not None
+            assert process is not None
             event.notice(request, moment, process.pid)
 
         self.cluster.on_call = on_call
-        process.start()
+        with (self.directory / "log").open("ab") as log:
+            process = ForkedProgram(
+                polling_opendrs, self.words, cwd=self.directory, stdout=log
+            )
         started.set()
         return process
 

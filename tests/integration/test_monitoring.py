@@ -27,7 +27,8 @@ from opendrs.config.settings_reading import read_settings
 from opendrs.model import GIB
 from support import external_cluster
 from support.builders import cluster
-from support.external_cluster import ExternalCluster
+from support.external_cluster import ExternalCluster, opendrs_outside
+from support.forked_program import ForkedProgram, run_forked
 from support.howto_pages import HowToPage
 
 COMMAND = (sys.executable, external_cluster.__file__)
@@ -66,13 +67,12 @@ class MonitoredProcess:
         }
         self._log = place / "log"
         with self._log.open("wb") as log:
-            self.process = subprocess.Popen(  # noqa: S603 - our own program
-                [*COMMAND, "run", "opendrs.toml", "--no-serve", "--format", "json"],
+            self.process = ForkedProgram(
+                opendrs_outside,
+                ("run", "opendrs.toml", "--no-serve", "--format", "json"),
                 cwd=place,
                 env=environment,
-                stdin=subprocess.DEVNULL,
                 stdout=log,
-                stderr=log,
             )
 
     def write(self, document: dict[str, Any]) -> None:
@@ -377,13 +377,9 @@ def test_standby_is_alive_and_shows_no_lease(
     assert standby.get("/ready").status_code == 503
     assert "\nopendrs_lease_held 0.0\n" in standby.get("/metrics").text
 
-    def status() -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(  # noqa: S603 - our own program
-            [*COMMAND, "status", "away", "--format", "json"],
-            cwd=tmp_path,
-            capture_output=True,
-            check=False,
-        )
+    def status() -> subprocess.CompletedProcess[str]:
+        words = ("status", "away", "--format", "json")
+        return run_forked(opendrs_outside, words, cwd=tmp_path)
 
     eventually(lambda: status().returncode == 0, 60, "a cycle has ended")
     assert json.loads(status().stdout)["holder"]["pid"] == leader.process.pid

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from multiprocessing.connection import wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -29,7 +27,7 @@ from integration.nova_lab import HOSTS as LAB_HOSTS
 from opendrs.model import GuestId, LiveMigration, NodeId
 from opendrs.ports import Outcome, StepRecord, TaskState
 from opendrs.store import SqliteStore
-from support.command_process import start_command
+from support.forked_program import ForkedProgram, polling_opendrs
 from support.forwarding_server import ForwardingServer, forwarding
 from support.nova_double import (
     AFTER,
@@ -129,9 +127,9 @@ def run_and_kill(
     log: Path,
     server: NovaDouble | ForwardingServer,
     case: tuple[int, str],
-) -> int | None:
+) -> int:
     """Run a command that dies at a request of *server*; return its exit status."""
-    process: BaseProcess | None = None
+    process: ForkedProgram | None = None
     started = Event()
 
     def strike(moment: str, number: int) -> None:
@@ -139,21 +137,25 @@ def run_and_kill(
             started.wait(PROMPT)
             assert process is not None
             process.kill()
-            wait([process.sentinel], PROMPT)  # a join here would take the exit status
+            process.wait(PROMPT)
 
     server.on_request = strike
-    process = start_command(words, log)
+    process = start(words, log)
     started.set()
-    process.join(PROMPT)
+    status = process.wait(PROMPT)
     server.on_request = ignore
-    return process.exitcode
+    return status
 
 
-def run_to_end(words: list[str], log: Path) -> int | None:
+def run_to_end(words: list[str], log: Path) -> int:
     """Run a command and return its exit status."""
-    process = start_command(words, log)
-    process.join(PROMPT)
-    return process.exitcode
+    return start(words, log).wait(PROMPT)
+
+
+def start(words: list[str], log: Path) -> ForkedProgram:
+    """Start a command in the directory of *log*, to which its output is added."""
+    with log.open("ab") as output:
+        return ForkedProgram(polling_opendrs, words, cwd=log.parent, stdout=output)
 
 
 def step_records(path: Path) -> tuple[StepRecord, ...]:

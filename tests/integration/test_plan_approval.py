@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,9 +16,15 @@ from integration.test_standby import RunningController
 from opendrs.model import GIB, Snapshot
 from opendrs.ports import PlanRecord, PlanState
 from opendrs.store import Access, DatabasePlanStore, SqliteStore
-from support import external_cluster
 from support.builders import cluster
-from support.external_cluster import AFTER, BEFORE, CallMoment, ExternalCluster
+from support.external_cluster import (
+    AFTER,
+    BEFORE,
+    CallMoment,
+    ExternalCluster,
+    opendrs_outside,
+)
+from support.forked_program import run_forked
 
 IMBALANCED: Snapshot = cluster(
     {"h1": 0.9, "h2": 0.1, "h3": 0.1},
@@ -44,16 +48,8 @@ def opendrs(tmp_path: Path, external: ExternalCluster) -> Command:
     configure(tmp_path)
 
     def command(name: str, *words: str, status: int = 0) -> Document:
-        completed = subprocess.run(  # noqa: S603 - our own program
-            [
-                *(sys.executable, external_cluster.__file__),
-                *(name, "away", *words, "--format", "json"),
-            ],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        words = (name, "away", *words, "--format", "json")
+        completed = run_forked(opendrs_outside, words, cwd=tmp_path)
         assert completed.returncode == status, completed.stderr
         return json.loads(completed.stdout) if completed.stdout else {}
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -23,9 +21,14 @@ from integration.test_standby import RunningController
 from opendrs.model import GIB
 from opendrs.ports import CycleRecord
 from opendrs.store import Access, SqliteStore
-from support import external_cluster
 from support.builders import cluster
-from support.external_cluster import CLOCK_VARIABLE, ExternalCluster, ShiftedClock
+from support.external_cluster import (
+    CLOCK_VARIABLE,
+    ExternalCluster,
+    ShiftedClock,
+    opendrs_outside,
+)
+from support.forked_program import run_forked
 
 IMBALANCED = cluster(
     {"h1": 0.5, "h2": 0.1, "h3": 0.1},
@@ -206,16 +209,8 @@ def test_clock_set_back_and_status(
 
     clock.set(MONDAY_EVENING)
     wait_for_open(controller)
-    shown = subprocess.run(  # noqa: S603 - our own program
-        [
-            *(sys.executable, external_cluster.__file__),
-            *("status", "away", "--format", "json"),
-        ],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ("status", "away", "--format", "json")
+    shown = run_forked(opendrs_outside, words, cwd=tmp_path)
     document = json.loads(shown.stdout)
     assert document["controller"]["policy"] == "balance, consolidate"
     states = {

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,9 +15,15 @@ import tomli_w
 from integration.libvirt_lab import eventually
 from opendrs.controller import SystemClock
 from opendrs.model import GIB
-from support import external_cluster
 from support.builders import cluster
-from support.external_cluster import AFTER, BEFORE, CallMoment, ExternalCluster
+from support.external_cluster import (
+    AFTER,
+    BEFORE,
+    CallMoment,
+    ExternalCluster,
+    opendrs_outside,
+)
+from support.forked_program import ForkedProgram
 from support.postgresql_server import PostgresqlServer
 
 IMBALANCED = cluster(
@@ -37,23 +41,14 @@ class RunningController:
     def __init__(self, place: Path, name: str) -> None:
         self._log = place / f"{name}.log"
         with self._log.open("wb") as log:
-            self.process = subprocess.Popen(  # noqa: S603 - our own program
-                [
-                    *(sys.executable, external_cluster.__file__),
-                    *(
-                        "run",
-                        "opendrs.toml",
-                        "--no-serve",
-                        "--format",
-                        "json",
-                        "--level",
-                        "debug",
-                    ),
-                ],
+            self.process = ForkedProgram(
+                opendrs_outside,
+                (
+                    *("run", "opendrs.toml", "--no-serve"),
+                    *("--format", "json", "--level", "debug"),
+                ),
                 cwd=place,
-                stdin=subprocess.DEVNULL,
                 stdout=log,
-                stderr=log,
             )
 
     def events(self, name: str) -> list[dict[str, object]]:

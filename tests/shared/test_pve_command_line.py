@@ -5,10 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
-import os
 import signal
-import subprocess
-import sys
 import tomllib
 from collections import Counter
 from collections.abc import Sequence
@@ -22,6 +19,7 @@ from opendrs.cli.connect import validated_settings
 from opendrs.config.platform_kinds import OnlineCheck
 from opendrs.platforms.proxmox import ProxmoxSettings
 from opendrs.platforms.proxmox.checks import check_online
+from support.forked_program import ForkedProgram, opendrs_program
 from support.howto_pages import HowToPage
 from support.https_server import Answer, Request
 from support.pve_access import PASSWORD
@@ -34,7 +32,6 @@ from unit.cli.conftest import opendrs
 
 __all__ = ["opendrs", "serve"]  # fixtures
 pytestmark = PVE_MARKS
-OPENDRS = str(Path(sys.executable).with_name("opendrs"))
 SPEED = 60.0
 PAGE = HowToPage("proxmox.md")
 
@@ -138,8 +135,7 @@ def test_killed_apply_is_continued_and_starts_nothing_twice(
         guest.duration = 60.0
     running = serve(cluster)
     configure(running)
-    command = [OPENDRS, "apply", "lab", "--yes"]
-    process = subprocess.Popen(command, env=dict(os.environ))  # noqa: S603 - ours
+    process = ForkedProgram(opendrs_program, APPLY)
     with passing_time(cluster, SPEED):
         wait_for_start(running)
         process.send_signal(signal.SIGKILL)
@@ -182,7 +178,7 @@ def kill_at(
     Returns:
         The method of the request; None if the command ended before it.
     """
-    processes: list[subprocess.Popen[bytes]] = []
+    processes: list[ForkedProgram] = []
     count, lock, started = itertools.count(1), Lock(), Event()
     methods: list[str] = []
 
@@ -199,11 +195,7 @@ def kill_at(
             return Answer(500, "killed")
 
     running.double.fault = fault
-    with subprocess.Popen(  # noqa: S603 - ours
-        [OPENDRS, *words],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
+    with ForkedProgram(opendrs_program, words) as process:
         processes.append(process)
         started.set()
     running.double.fault = lambda _: None

@@ -1,6 +1,6 @@
 """A simulated cluster that outlives the processes which work on it.
 
-Called as a program it is `opendrs`, with the further kind of platform "outside":
+Called as a program it is `opendrs`, with the further kind of platform `external`:
 one in another process, which serves calls at the socket `address`. Its clock can be
 shifted while it runs.
 """
@@ -8,9 +8,10 @@ shifted while it runs.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from opendrs.cli.main import main
+from opendrs.cli.main import run
 from opendrs.cli.platforms import PLATFORMS
 from opendrs.config.platform_kinds import PlatformKind
 from opendrs.controller import SystemClock
@@ -188,8 +189,13 @@ KIND = PlatformKind(
 )
 
 
-if __name__ == "__main__":
+def opendrs_outside(words: Sequence[str]) -> int:
+    """Run opendrs, which knows the kind of platform, and return the exit status."""
     assert isinstance(PLATFORMS.kinds, dict)
     PLATFORMS.kinds["external"] = lambda: KIND
     shift_system_clock()
-    main()
+    return run(words)
+
+
+if __name__ == "__main__":
+    sys.exit(opendrs_outside(sys.argv[1:]))
