@@ -193,7 +193,6 @@ class IncusLab:
             "server_certificate": BASE / "cluster.crt",
             "projects": ("default",),
             "rebalancer": RebalancerState.OFF,
-            "local_disks": True,
         }
         return IncusSettings(**{**plain, **changes})
 

@@ -45,7 +45,6 @@ class IncusOperator:
             "server_certificate": str(settings.server_certificate),
             "projects": ["default"],
             "rebalancer": "off",
-            "local_disks": True,
             **changes,
         }
         known = {key: value for key, value in table.items() if value is not None}

@@ -385,6 +385,18 @@ def test_start_to_member_that_is_not_online_fails(
     assert cluster.starts() == []
 
 
+def test_start_with_a_disk_on_another_pool_than_observed_fails(
+    cluster: IncusDouble, platform: IncusPlatform
+) -> None:
+    platform.observe()
+    cluster.instance("v1")["expanded_devices"]["root"]["pool"] = "moved"
+
+    with pytest.raises(PlatformError, match="disk on moved"):
+        platform.start(MOVE)
+
+    assert cluster.starts() == []
+
+
 def test_start_of_instance_with_an_operation_fails(
     cluster: IncusDouble, settings: IncusSettings, platform: IncusPlatform
 ) -> None:

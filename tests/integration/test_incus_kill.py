@@ -114,7 +114,6 @@ class Job:
                     "certificate": str(tls.directory / "client.crt"),
                     "key": str(tls.directory / "client.key"),
                     "fingerprint": tls.fingerprint(),
-                    "local_disks": True,
                 }
             },
             "policy": {

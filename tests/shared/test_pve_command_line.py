@@ -81,7 +81,7 @@ def test_howto_leads_to_a_balanced_cluster(
     running = serve(imbalanced_cluster("9.1.2", nodes=3, guests=12))
     access = running.double.access
     access.roles, access.acl = {}, {}
-    answer(monkeypatch, f"{running.servers[0].host}\ny\nn\n")
+    answer(monkeypatch, f"{running.servers[0].host}\ny\nn\nn\n")
     before = most_on_a_node(running.cluster)
 
     def run(command: str) -> None:
@@ -393,7 +393,7 @@ def test_connect_writes_a_configuration_that_works(
     serve: Serve, opendrs: RunOpendrs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = serve(imbalanced_cluster("9.2.11", nodes=3, guests=12))
-    answer(monkeypatch, f"{running.servers[0].host}\ny\nn\n")
+    answer(monkeypatch, f"{running.servers[0].host}\ny\nn\nn\n")
 
     result = opendrs("connect", "proxmox", "--name", "lab")
 
@@ -410,7 +410,7 @@ def test_connect_shows_the_fingerprint_before_a_secret_is_sent(
 ) -> None:
     running = serve(with_guests())
     ca = running.certificate.write_authority(tmp_path / "ca.pem")
-    answer(monkeypatch, f"{running.servers[0].host}\nn\n{ca}\nn\n")
+    answer(monkeypatch, f"{running.servers[0].host}\nn\n{ca}\nn\nn\n")
 
     result = opendrs("connect", "proxmox", "--name", "lab")
 

@@ -20,12 +20,14 @@ from opendrs.errors import (
     PlatformUnavailableError,
     UnsupportedError,
 )
+from opendrs.guard import RejectionReason, check
 from opendrs.metrics import LoadModel
 from opendrs.model import (
     DEFAULT_LIMITS,
     ColdMigration,
     GuestId,
     LiveMigration,
+    Migration,
     NodeId,
     PowerOff,
     Snapshot,
@@ -185,15 +187,16 @@ def test_only_parameters_of_the_version_are_sent(serve: Serve, version: str) -> 
             version=version,
         )
     )
-    running.double.access.roles["Balancer"] |= {"VM.Config.Disk"}
+    running.cluster.storages["local"] = False
+    running.double.access.roles["Balancer"] |= {"VM.Config.Disk", "Datastore.Audit"}
     platform = platform_of(
         running,
         keep_connections=True,
-        local_disks=True,
         target_storage="fast",
         bandwidth=100 << 20,
         restart_containers=True,
     )
+    platform.observe()
 
     tasks = [
         platform.start(MOVE),
@@ -220,6 +223,43 @@ def test_only_parameters_of_the_version_are_sent(serve: Serve, version: str) -> 
         "target-storage": "fast",
         "bwlimit": "102400",
     }
+
+
+@pytest.mark.parametrize("kind", ["qemu", "lxc"])
+def test_a_local_disk_that_is_not_in_the_snapshot_is_not_copied(
+    serve: Serve, kind: str
+) -> None:
+    running = serve(with_guests(PveGuest(100, "a", "h1", kind=kind)))
+    running.cluster.storages["local"] = False
+    running.double.access.roles["Balancer"] |= {"Datastore.Audit"}
+    platform = platform_of(running, restart_containers=True)
+    action: Migration = MOVE if kind == "qemu" else ColdMigration(A, H1, H2)
+    platform.observe()
+    running.cluster.guests[100].disks = ("local:disk",)
+
+    with pytest.raises(PlatformError, match="disk on local is not in"):
+        platform.start(action)
+
+    assert running.cluster.tasks == []
+    # The next snapshot contains it, and the limits decide.
+    seen = platform.observe()
+    rejected = check([action], seen, DEFAULT_LIMITS)
+    assert rejected is not None
+    assert rejected.reason is RejectionReason.LOCAL_DISKS
+    assert platform.start(action)
+
+
+def test_a_container_on_a_shared_storage_is_migrated_without_a_copy(
+    serve: Serve,
+) -> None:
+    disks = ("ceph:disk",)
+    running = serve(with_guests(PveGuest(100, "a", "h1", kind="lxc", disks=disks)))
+    running.cluster.storages["ceph"] = True
+    running.double.access.roles["Balancer"] |= {"Datastore.Audit"}
+    platform = platform_of(running, restart_containers=True)
+    platform.observe()
+
+    assert platform.start(ColdMigration(A, H1, H2))
 
 
 @pytest.mark.parametrize("status", [400, 403, 500, 595])

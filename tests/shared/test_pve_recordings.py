@@ -202,9 +202,9 @@ def test_preconditions_exclude_the_nodes_that_have_content(
             excluded = bool(entries.get(node)) or node not in (allowed or (node,))
             assert (known.target_blocker(node, settings) is not None) is excluded
         for disk in raw.get("local_disks", ()):
-            assert disk["volid"] in " ".join(known.blockers(settings))
+            assert disk["volid"] in {*known.local_disks, *known.local_media}
         for device in raw.get("local_resources", ()):
-            assert device in " ".join(known.blockers(settings))
+            assert device in " ".join(known.blockers)
 
 
 def test_history_averages_rows_with_figures_only(player: PvePlayer) -> None:

@@ -385,7 +385,7 @@ def serve_socket(double: IncusDouble, path: Path) -> Iterator[IncusSettings]:
     handler = type("_SocketHandler", (_Handler,), {"double": double})
     with _UnixServer(str(path), handler) as server:
         Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        yield IncusSettings(socket=path, local_disks=True)
+        yield IncusSettings(socket=path)
         server.shutdown()
 
 
@@ -418,7 +418,6 @@ class TlsFiles:
             "certificate": self.directory / "client.crt",
             "key": self.directory / "client.key",
             "server_certificate": self.directory / "cluster.crt",
-            "local_disks": True,
         }
         return IncusSettings(**{**plain, **changes})
 

@@ -107,6 +107,7 @@ class PveCluster:
     guests: dict[int, PveGuest] = field(default_factory=dict)
     rules: list[dict[str, Any]] = field(default_factory=list)
     groups: list[dict[str, Any]] = field(default_factory=list)
+    storages: dict[str, bool] = field(default_factory=dict)  # True if shared
     crs: dict[str, Any] = field(default_factory=dict)
     tasks: list[PveTask] = field(default_factory=list)
     services: dict[str, dict[str, str]] = field(default_factory=dict)

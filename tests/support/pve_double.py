@@ -18,6 +18,7 @@ from opendrs.platforms.proxmox import ProxmoxSettings
 from support.https_server import Answer, Certificate, HttpsServer, Request, https_server
 from support.pve_access import SECRET, TOKEN, TOKEN_ID, USER, Access
 from support.pve_cluster import (
+    GIB,
     ApiFailure,
     PveCluster,
     PveGuest,
@@ -154,8 +155,29 @@ def _resources(double: PveDouble, values: Mapping[str, str]) -> object:
     ]
     visible = [row for row in rows if double.granted(f"/vms/{row['vmid']}", "VM.Audit")]
     nodes = [_node_row(double, node) for node in cluster.nodes.values()]
+    found = {"vm": visible, "node": nodes, "storage": _storage_rows(double)}
     wanted = values.get("type")
-    return [*(visible if wanted != "node" else ()), *(nodes if wanted != "vm" else ())]
+    return [
+        row for kind, each in found.items() if wanted in (None, kind) for row in each
+    ]
+
+
+def _storage_rows(double: PveDouble) -> list[dict[str, Any]]:
+    return [
+        {
+            "type": "storage",
+            "id": f"storage/{node}/{name}",
+            "node": node,
+            "storage": name,
+            "status": "available",
+            "shared": int(shared),
+            "disk": 10 * GIB,
+            "maxdisk": 100 * GIB,
+        }
+        for name, shared in double.cluster.storages.items()
+        if double.granted(f"/storage/{name}", "Datastore.Audit")
+        for node in double.cluster.nodes
+    ]
 
 
 def _node_row(double: PveDouble, node: PveNode) -> dict[str, Any]:

@@ -57,12 +57,16 @@ def command(*, kind: str, name: str | None, output: Path) -> int:
             f"--name: invalid name of a platform: {repr_value(name)}",
             code=DiagnosticCode.INVALID_VALUE,
         )
-    ask = _questions(kind)
+    ask, copies_disks = _questions(kind)
     before = read_text(output) if output.exists() else ""
     _require_new(name, before, output)
     with TerminalQuestioner(output.parent, name) as questioner:
-        platform = {"kind": kind, **ask(questioner)}
-        tables = {"platform": {name: platform}, **_limits(platform, before, output)}
+        tables: dict[str, object] = {
+            "platform": {name: {"kind": kind, **ask(questioner)}}
+        }
+        # Limits that are configured already are left as they are.
+        if copies_disks and "limits" not in parse_toml(before, display_path(output)):
+            tables |= _limits(questioner)
         text = f"{before}\n{tomli_w.dumps(tables)}".lstrip("\n")
         settings = validated_settings(text, output)
         checks = list(check_online({name: settings.connection(name)}))
@@ -78,7 +82,8 @@ def command(*, kind: str, name: str | None, output: Path) -> int:
     return CHECK_FAILED if failed else 0
 
 
-def _questions(kind: str) -> Callable[[Questioner], dict[str, object]]:
+def _questions(kind: str) -> tuple[Callable[[Questioner], dict[str, object]], bool]:
+    """Return the questions of *kind*, and whether it copies local disks."""
     if kind not in PLATFORMS.kinds:
         raise UnknownPlatformError(
             f'"{kind}": {unknown_name("kind", kind, PLATFORMS.kinds)}'
@@ -90,19 +95,13 @@ def _questions(kind: str) -> Callable[[Questioner], dict[str, object]]:
             f"{kind}: has no questions; see docs/reference/configuration.md",
             code=DiagnosticCode.UNKNOWN_NAME,
         )
-    return found.ask
+    return found.ask, found.copies_local_disks
 
 
-def _limits(
-    platform: Mapping[str, object], text: str, output: Path
-) -> dict[str, object]:
-    """Return limits that allow the copy of disks, if the operator wants it.
-
-    Limits that are configured in *text*, the file so far, are left as they are.
-    """
-    if platform.get("local_disks") is not True:
-        return {}
-    if "limits" in parse_toml(text, display_path(output)):
+def _limits(questioner: Questioner) -> dict[str, object]:
+    """Return the table of limits, if the operator allows the copy of disks."""
+    prompt = "Migrate guests whose disks are copied, because their storage is local?"
+    if not questioner.confirm(prompt):
         return {}
     return {"limits": {"migrate_local_disks": True}}
 

@@ -50,7 +50,8 @@ class TableBinder(Generic[T]):
 
         Args:
             target_type: The dataclass; its fields are the settings. The value of a
-                field that `repr` omits is a secret and is in no error.
+                field that `repr` omits is a secret and is in no error. Its attribute
+                `replaced`, if it has one, names the settings that replace former ones.
             table: Values by name, as parsed from TOML or JSON.
             path: Path of the table in its file.
             preset: Values of fields that the operator cannot set.
@@ -89,9 +90,14 @@ class TableBinder(Generic[T]):
 
     def _check_names(self, table: Mapping[str, object]) -> Iterator[Diagnostic]:
         known = self._settable_fields()
+        replaced: Mapping[str, str] = getattr(self._target_type, "replaced", {})
         for name in table:
             if name not in known:
-                message = unknown_name("setting", name, known)
+                message = (
+                    f"replaced by {replaced[name]}; remove it here"
+                    if name in replaced
+                    else unknown_name("setting", name, known)
+                )
                 path = (*self._path, name)
                 yield Diagnostic(path, message, code=DiagnosticCode.UNKNOWN_KEY)
         for name, field in known.items():

@@ -98,6 +98,8 @@ class PlatformKind(Generic[SettingsT]):
         check_snapshot: Yields the results of further checks of that observation.
         ask: Returns the table of the platform from the answers of the operator; None
             if its settings must be written by hand.
+        copies_local_disks: True if the platform copies local disks of guests that
+            migrate. Then `opendrs connect` asks for the permission, which is a limit.
     """
 
     settings_type: type[SettingsT]
@@ -109,6 +111,7 @@ class PlatformKind(Generic[SettingsT]):
     check_online: Callable[[str, SettingsT], Iterator[OnlineCheck]] | None = None
     check_snapshot: Callable[[Snapshot], Iterator[OnlineCheck]] = _check_no_snapshot
     ask: Callable[[Questioner], dict[str, object]] | None = None
+    copies_local_disks: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,9 @@ class Platform(Protocol):
     def start(self, action: Action) -> TaskId:
         """Start *action* and return at once.
 
-        The task id is sufficient to query the task from another process.
+        The task id is sufficient to query the task from another process. A platform
+        that reports the disks of guests copies only those that its last snapshot
+        contains as local: the limits decide about them.
         """
 
     def find(self, action: Action) -> TaskId:

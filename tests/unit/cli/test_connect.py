@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import tomli_w
 
 from opendrs.cli.connect import TerminalQuestioner
 from opendrs.cli.secret_files import SecretFiles
@@ -99,27 +100,55 @@ def test_connect_writes_nothing_if_settings_are_invalid(
 
 
 @pytest.mark.parametrize(
-    ("before", "limits"),
+    ("before", "answers", "limits"),
     [
-        ("", {"migrate_local_disks": True}),
-        ("[limits]\nmin_uptime = 5\n", {"min_uptime": 5}),
+        ("", ["y"], {"migrate_local_disks": True}),
+        ("", ["n"], None),
+        ("[limits]\nmin_uptime = 5\n", [], {"min_uptime": 5}),
     ],
 )
 def test_connect_allows_copies_of_disks_unless_limits_are_configured(
     opendrs: RunOpendrs,
     monkeypatch: pytest.MonkeyPatch,
     before: str,
-    limits: dict[str, object],
+    answers: list[str],
+    limits: dict[str, object] | None,
 ) -> None:
     Path("opendrs.toml").write_text(before, encoding="utf-8")
     monkeypatch.setattr("opendrs.cli.connect.check_online", lambda _: iter(()))
-    answers = ["/socket", "default", "auto", "y"]  # copies the disks of local storage
+    given = ["/socket", "default", "auto", *answers]
 
-    answer(opendrs, monkeypatch, answers, "incus", "--name", "lab")
+    answer(opendrs, monkeypatch, given, "incus", "--name", "lab")
 
     written = tomllib.loads(Path("opendrs.toml").read_text(encoding="utf-8"))
-    assert written["platform"]["lab"]["local_disks"] is True
-    assert written["limits"] == limits
+    assert written["platform"]["lab"].keys() == {
+        "kind",
+        "socket",
+        "projects",
+        "rebalancer",
+    }
+    assert written.get("limits") == limits
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("incus", {"socket": "/socket"}),
+        ("proxmox", {"hosts": ["pve1"], "token_env": "T"}),
+    ],
+)
+def test_check_names_the_setting_that_replaces_local_disks(
+    opendrs: RunOpendrs, kind: str, settings: dict[str, object]
+) -> None:
+    table = {"kind": kind, "local_disks": True, **settings}
+    document = {"platform": {"lab": table}}
+    Path("opendrs.toml").write_text(tomli_w.dumps(document), encoding="utf-8")
+
+    result = opendrs("check", "opendrs.toml")
+
+    assert result.status == 2
+    assert "platform.lab.local_disks: " in result.err
+    assert "limits.migrate_local_disks" in result.err
 
 
 @pytest.mark.parametrize(("confirmation", "written"), [("y", True), ("n", False)])

@@ -49,7 +49,6 @@ def table(cluster: IncusDouble, tmp_path: Path) -> Iterator[dict[str, Any]]:
             "certificate": "client.crt",
             "key": "client.key",
             "fingerprint": tls.fingerprint(),
-            "local_disks": True,
         }
 
 

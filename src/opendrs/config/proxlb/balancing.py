@@ -138,10 +138,9 @@ def _switch(field_name: str, setting: str) -> _Translate:
 
 
 def _local_disks(section: BalancingSection, path: KeyPath, result: Translation) -> None:
-    value = str(section.with_local_disks).lower()
-    result.platform["local_disks"] = section.with_local_disks
-    result.limits["migrate_local_disks"] = section.with_local_disks
-    result.taken(path, f"local_disks = {value}, limits.migrate_local_disks = {value}")
+    value = section.with_local_disks
+    result.limits["migrate_local_disks"] = value
+    result.taken(path, f"limits.migrate_local_disks = {str(value).lower()}")
 
 
 def _balanciness(section: BalancingSection, path: KeyPath, result: Translation) -> None:

@@ -103,7 +103,7 @@ class GuestReader:
         job = self._jobs.get(instance.key)
         target = self._target(instance, job)
         state = self._state(instance, node, job)
-        blockers = self._blockers(instance, state)
+        blockers = self._blockers(instance, node, state)
         mobility = Mobility.COLD if state is GuestState.STOPPED else Mobility.LIVE
         started_at = parse_time(instance.last_used_at)
         return Guest(
@@ -160,8 +160,10 @@ class GuestReader:
             return None
         return max(0.0, (self._responses.taken_at - started_at).total_seconds())
 
-    def _blockers(self, instance: Instance, state: GuestState) -> tuple[str, ...]:
-        """Return why *instance* cannot migrate in *state*."""
+    def _blockers(
+        self, instance: Instance, node: Node, state: GuestState
+    ) -> tuple[str, ...]:
+        """Return why *instance* on *node* cannot migrate in *state*."""
         project = self._responses.projects.get(instance.project)
         others = (
             project_blocker(project, restricted=self._responses.is_restricted),
@@ -173,7 +175,7 @@ class GuestReader:
                 if state is not GuestState.STOPPED
                 else ()
             ),
-            *further_blockers(instance, self._shared, self._settings),
+            *further_blockers(instance, self._shared, node),
             *filter(None, others),
         )
 

@@ -9,7 +9,15 @@ from pathlib import Path
 
 from opendrs.config.platform_kinds import OnlineCheck, PlatformKind, Questioner
 from opendrs.errors import PlatformError, PlatformUnavailableError
-from opendrs.model import GuestKind, Mobility, Snapshot, format_count, format_list
+from opendrs.model import (
+    Guest,
+    GuestKind,
+    Mobility,
+    Snapshot,
+    format_count,
+    format_list,
+    local_disks,
+)
 from opendrs.platforms.incus import queries
 from opendrs.platforms.incus.client import IncusClient
 from opendrs.platforms.incus.cluster_responses import INTERVAL, is_interval_on
@@ -177,11 +185,16 @@ def _members(
 
 
 def check_snapshot(snapshot: Snapshot) -> Iterator[OnlineCheck]:
-    """Yield how many virtual machines can migrate, and what others need."""
+    """Yield how many virtual machines can migrate, and what others need.
+
+    The limits, which are not known here, decide about those with local disks.
+    """
     machines = [g for g in snapshot.guests.values() if g.kind is GuestKind.VM]
     fixed = [guest for guest in machines if guest.mobility is Mobility.NONE]
     count = len(machines) - len(fixed)
     detail = f"{count} of {format_count(len(machines), 'virtual machine')} can migrate"
+    if copied := sum(_is_copied(guest, snapshot) for guest in machines):
+        detail += f", {copied} only if limits.migrate_local_disks allows copied disks"
     if not fixed or count:
         yield OnlineCheck("live migration", ok=True, detail=detail)
         return
@@ -203,8 +216,13 @@ def _mobility_remedy(guest: str, detail: str) -> str:
             f"incus stop {option}{quoted}; incus config set {option}{quoted} "
             f"migration.stateful=true; incus start {option}{quoted}"
         )
-    remedy = "set local_disks = true, and limits.migrate_local_disks = true"
-    return remedy if "pool" in detail else ""
+    return ""
+
+
+def _is_copied(guest: Guest, snapshot: Snapshot) -> bool:
+    storages = snapshot.nodes[guest.node].storages
+    is_mobile = guest.mobility is not Mobility.NONE
+    return is_mobile and bool(local_disks(guest.disks, storages))
 
 
 def ask(questioner: Questioner) -> dict[str, object]:
@@ -232,9 +250,6 @@ def ask(questioner: Questioner) -> dict[str, object]:
         f"Rebalancer of Incus ({INTERVAL} above 0): auto, on or off",
         default="auto" if "socket" in table else "off",
     )
-    table["local_disks"] = questioner.confirm(
-        "Migrate virtual machines whose disks are copied, because storage is local?"
-    )
     return table
 
 
@@ -244,4 +259,5 @@ KIND = PlatformKind(
     check_online=check_online,
     check_snapshot=check_snapshot,
     ask=ask,
+    copies_local_disks=True,
 )

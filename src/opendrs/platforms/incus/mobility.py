@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from opendrs.model import Guest, Node
 from opendrs.platforms.incus.responses import VIRTUAL_MACHINE, Instance, Project
-from opendrs.platforms.incus.settings import IncusSettings
 from opendrs.platforms.incus.values import is_pinned, is_true
 
 REBALANCER = "the rebalancer of Incus"
@@ -46,26 +46,44 @@ def incus_blockers(
 
 
 def further_blockers(
-    instance: Instance,
-    shared: Mapping[str, bool | None],
-    settings: IncusSettings,
+    instance: Instance, shared: Mapping[str, bool | None], node: Node
 ) -> Iterator[str]:
-    """Yield why an instance does not migrate that Incus itself would migrate."""
+    """Yield why an instance does not migrate that Incus itself would migrate.
+
+    The limits decide about the copy of a disk on a local pool, if that is known.
+
+    Args:
+        instance: The instance.
+        shared: As for `incus_blockers`.
+        node: Its member.
+    """
     config = instance.expanded_config
     if is_pinned(config.get("limits.cpu")):
         yield "limits.cpu pins it to processors of its member"
     if is_true(config.get("security.sev")):
         yield "security.sev encrypts its memory for its member"
-    if settings.local_disks:
-        return
+    listed = {storage.id for storage in node.storages or ()}
     for name, device in _disks(instance):
         pool = device.get("pool", "")
-        if not pool:
+        if not pool or shared.get(pool):
             continue
         if shared.get(pool) is None:
             yield f"disk {name} is on the pool {pool}, which may be local"
-        elif not shared[pool]:
-            yield f"disk {name} is on the local pool {pool}; local_disks is off"
+        elif pool not in listed:
+            yield f"disk {name} is on the local pool {pool}, unknown on {node.id}"
+
+
+def unseen_pools(instance: Instance, guest: Guest | None) -> list[str]:
+    """Return the pools with disks of *instance* that the limits did not decide about.
+
+    Args:
+        instance: The instance as it is now.
+        guest: The same in the last snapshot; None if it was not in it.
+    """
+    if guest is None:
+        return []
+    now = {device["pool"] for _, device in _disks(instance) if device.get("pool")}
+    return sorted(now - {disk.storage for disk in guest.disks or ()})
 
 
 def project_blocker(project: Project | None, *, restricted: bool) -> str | None:

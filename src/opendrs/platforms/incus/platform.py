@@ -22,6 +22,7 @@ from opendrs.model import (
     Relocation,
     Rule,
     Snapshot,
+    format_list,
 )
 from opendrs.platforms.incus import queries
 from opendrs.platforms.incus.client import IncusClient, IncusNotFoundError
@@ -31,6 +32,7 @@ from opendrs.platforms.incus.migration import (
     running_jobs,
     task_status,
 )
+from opendrs.platforms.incus.mobility import unseen_pools
 from opendrs.platforms.incus.observation import IncusClusterReader
 from opendrs.platforms.incus.operations import FollowedOperation
 from opendrs.platforms.incus.responses import READY, RUNNING, STOPPED, Instance
@@ -76,6 +78,7 @@ class IncusPlatform:
         self._rules = tuple(rules)
         self._client = IncusClient(settings)
         self._reader = IncusClusterReader(self._client, settings)
+        self._observed: Snapshot | None = None
         self._lock = Lock()
         self._followed: dict[IncusTask, FollowedOperation] = {}
         self._rejections: dict[InstanceKey, tuple[str, float]] = {}
@@ -95,7 +98,10 @@ class IncusPlatform:
             PermissionDeniedError: The certificate is not trusted.
             UnsupportedError: The server is not a cluster of Incus.
         """
-        return self._reader.read_snapshot(self._rules, self._current_rejections())
+        self._observed = self._reader.read_snapshot(
+            self._rules, self._current_rejections()
+        )
+        return self._observed
 
     def start(self, action: Action) -> TaskId:
         """Start a live migration, or a relocation, and return immediately.
@@ -106,8 +112,9 @@ class IncusPlatform:
             UnsupportedError: *action* is not a live migration or relocation to another
                 node.
             PlatformError: The guest does not run on the source, or does for a
-                relocation, has an operation in progress, the target is not online, or
-                Incus rejects the migration.
+                relocation, has an operation in progress or a disk on another pool than
+                in the last snapshot, the target is not online, or Incus rejects the
+                migration.
         """
         migration = _require_supported(action)
         key = self._managed_key(migration.guest)
@@ -222,6 +229,12 @@ class IncusPlatform:
             state = "stopped" if is_relocation else "running"
             raise PlatformError(
                 f"{migration.guest}: not {state}, but {instance.status.lower()}"
+            )
+        observed = self._observed.guests if self._observed is not None else {}
+        if pools := unseen_pools(instance, observed.get(migration.guest)):
+            raise PlatformError(
+                f"{migration.guest}: has a disk on {format_list(pools)} that is not in "
+                "the last snapshot, and may have to be copied"
             )
         jobs = running_jobs(queries.read_operations(self._client))
         if (job := jobs.get(instance.key)) is not None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from opendrs.errors import InvalidSettingError
@@ -51,8 +52,6 @@ class IncusSettings:
         projects: Projects whose instances are managed; all that are visible if empty.
         rebalancer: State of the rebalancer of Incus: on, off, or auto to read it from
             the server. While it is on, it owns the virtual machines it can move.
-        local_disks: Migrate virtual machines whose root disk is on a storage pool of
-            one member, which copies the disk.
         sample: Seconds between the two measurements of the CPU use of instances in the
             first observation; 0 to measure it from the second observation on. Incus
             measures at most every 8 s.
@@ -63,6 +62,10 @@ class IncusSettings:
         InvalidSettingError: A value is invalid; with all errors.
     """
 
+    replaced: ClassVar[Mapping[str, str]] = {
+        "local_disks": "limits.migrate_local_disks"
+    }
+
     socket: Path | None = None
     urls: tuple[str, ...] = ()
     certificate: Path | None = None
@@ -71,7 +74,6 @@ class IncusSettings:
     fingerprint: str | None = None
     projects: tuple[str, ...] = ()
     rebalancer: RebalancerState = RebalancerState.AUTO
-    local_disks: bool = False
     sample: Seconds = 0.0
     timeout: Seconds = 10.0
     max_requests: int = 8

@@ -19,8 +19,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import ThreadPoolExecutor
 
 from opendrs.errors import PlatformError, PlatformUnavailableError
-from opendrs.model import MAX_AMOUNT, Disk
-from opendrs.platforms.proxmox.cluster_view import instant_cpu
+from opendrs.model import MAX_AMOUNT, Disk, GuestKind
+from opendrs.platforms.proxmox.cluster_view import GUEST_TYPES, instant_cpu
 from opendrs.platforms.proxmox.errors import MissingPrivilegeError
 from opendrs.platforms.proxmox.preconditions import Preconditions
 from opendrs.platforms.proxmox.queries import Queries
@@ -59,9 +59,25 @@ class PveGuestReader:
         """Return the disks that are known, by number of the guest."""
         return {vmid: disks for vmid, (_, disks) in self._disks.items()}
 
-    def set_preconditions(self, vmid: int, node: str, known: Preconditions) -> None:
-        """Replace the preconditions of the guest *vmid* on *node* by *known*."""
+    def read_guest(
+        self, node: str, kind: str, vmid: int, target: str
+    ) -> tuple[Preconditions, tuple[Disk, ...] | None]:
+        """Read a guest that is about to migrate to *target*, and keep the answers.
+
+        Returns:
+            The preconditions, and the disks of a container. Those of a virtual machine
+            are None: the preconditions name the local ones.
+
+        Raises:
+            PlatformError: The guest cannot be read.
+        """
+        known = self._queries.preconditions(node, kind, vmid, target)
         self._preconditions[vmid] = (time.monotonic(), node, known)
+        if GUEST_TYPES[kind] is GuestKind.VM:
+            return known, None
+        disks = parse_disks(self._queries.configuration(node, kind, vmid))
+        self._disks[vmid] = (time.monotonic(), disks)
+        return known, disks
 
     def read(
         self,

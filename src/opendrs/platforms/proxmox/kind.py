@@ -87,4 +87,5 @@ KIND = PlatformKind(
     check=check_settings,
     check_online=check_online,
     ask=ask,
+    copies_local_disks=True,
 )

@@ -31,7 +31,6 @@ from opendrs.platforms.proxmox.errors import MissingPrivilegeError
 from opendrs.platforms.proxmox.guest_reader import PveGuestReader
 from opendrs.platforms.proxmox.ha import HaView
 from opendrs.platforms.proxmox.permissions import require_permissions
-from opendrs.platforms.proxmox.preconditions import Preconditions
 from opendrs.platforms.proxmox.queries import Queries
 from opendrs.platforms.proxmox.reading import build_snapshot
 from opendrs.platforms.proxmox.responses import ClusterRow, ResourceRow, TaskRow
@@ -82,13 +81,14 @@ class ProxmoxClusterReader:
         name: The name of the cluster.
         queries: The requests.
         settings: Its settings.
+        guests: The reader of its guests.
     """
 
     name: str
     queries: Queries
     settings: ProxmoxSettings
+    guests: PveGuestReader = field(init=False)
     _nodes: dict[str, _NodeRecord] = field(default_factory=dict)
-    _guests: PveGuestReader = field(init=False)
     _targets: dict[str, str] = field(default_factory=dict)
     _samples: dict[int, deque[tuple[float, float]]] = field(
         default_factory=lambda: defaultdict(deque)
@@ -96,7 +96,7 @@ class ProxmoxClusterReader:
     _traffic: GuestTraffic = field(default_factory=GuestTraffic)
 
     def __post_init__(self) -> None:
-        self._guests = PveGuestReader(self.queries)
+        self.guests = PveGuestReader(self.queries)
 
     def read_snapshot(self, rules: tuple[Rule, ...]) -> Snapshot:
         """Return a snapshot of the cluster, with the rules *rules* and its own.
@@ -118,7 +118,7 @@ class ProxmoxClusterReader:
             left = self.settings.max_requests - used
             left -= self._read_nodes(pool, answers, left)
             guests = guest_rows(answers.resources)
-            self._guests.read(pool, guests, self._answering_nodes(), max(0, left))
+            self.guests.read(pool, guests, self._answering_nodes(), max(0, left))
         self._sample_guests(answers.resources)
         view = self._view(answers, running, targets)
         now = datetime.now(UTC)  # noqa: TID251 -- the time of the observation
@@ -127,10 +127,6 @@ class ProxmoxClusterReader:
     def remember_target(self, upid: str, target: str) -> None:
         """Remember the target of a migration that this process started."""
         self._targets[upid] = target
-
-    def set_preconditions(self, vmid: int, node: str, known: Preconditions) -> None:
-        """Replace the preconditions of the guest *vmid* on *node* by *known*."""
-        self._guests.set_preconditions(vmid, node, known)
 
     def _read_quorate(self, pool: ThreadPoolExecutor) -> _ClusterAnswers:
         """Return the answers of an API host with quorum, if there is one."""
@@ -305,9 +301,9 @@ class ProxmoxClusterReader:
             silent_nodes=frozenset(
                 node for node, record in self._nodes.items() if record.is_silent
             ),
-            preconditions=self._guests.preconditions,
+            preconditions=self.guests.preconditions,
             targets=targets,
-            disks=self._guests.disks,
+            disks=self.guests.disks,
             average_cpu={
                 vmid: fmean(cpu for _, cpu in samples)
                 for vmid, samples in self._samples.items()

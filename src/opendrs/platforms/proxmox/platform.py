@@ -23,6 +23,7 @@ from opendrs.model import (
 )
 from opendrs.platforms.proxmox.client import ProxmoxClient
 from opendrs.platforms.proxmox.cluster_view import GUEST_TYPES, guest_ids, guest_rows
+from opendrs.platforms.proxmox.disk_copies import unseen_copies
 from opendrs.platforms.proxmox.ha import (
     IGNORE,
     MOVING_STATES,
@@ -77,6 +78,7 @@ class ProxmoxPlatform:
         self._reader = ProxmoxClusterReader(
             name=name, queries=self._queries, settings=settings
         )
+        self._observed: Snapshot | None = None
         self._lock = Lock()
         self._started: dict[ProxmoxTask, Upid] = {}
 
@@ -104,7 +106,8 @@ class ProxmoxPlatform:
                 has another certificate than the pinned one.
             PlatformUnavailableError: No API host answers.
         """
-        return self._reader.read_snapshot(self._rules)
+        self._observed = self._reader.read_snapshot(self._rules)
+        return self._observed
 
     def start(self, action: Action) -> TaskId:
         """Request a migration and return immediately.
@@ -117,8 +120,9 @@ class ProxmoxPlatform:
                 cold migration of a container, or the relocation of a stopped guest.
             PlatformUnavailableError: There is no answer; the migration may have
                 started.
-            PlatformError: The guest is not on the source, is being migrated, or cannot
-                migrate to the target.
+            PlatformError: The guest is not on the source, is being migrated, cannot
+                migrate to the target, or has a local disk that the last observation
+                did not read.
         """
         migration = _require_supported(action)
         resources = self._queries.resources()
@@ -333,17 +337,18 @@ class ProxmoxPlatform:
         """Return the preconditions of a migration that is possible.
 
         Raises:
-            PlatformError: The guest cannot migrate to the target.
+            PlatformError: The guest cannot migrate to the target, or with a copy of a
+                disk that the limits have not decided about.
         """
         try:
-            known = self._queries.preconditions(
+            known, disks = self._reader.guests.read_guest(
                 task.source, task.kind, task.vmid, task.target
             )
         except PlatformUnavailableError as error:
             # Nothing was requested: the controller may try again.
             raise PlatformError(str(error)) from None
-        self._reader.set_preconditions(task.vmid, task.source, known)
-        blockers = known.blockers(self._settings)
+        unseen = unseen_copies(task, known, disks, self._observed)
+        blockers = (*known.blockers, *unseen)
         target_blocker = known.target_blocker(task.target, self._settings)
         if target_blocker is not None:
             blockers = (*blockers, target_blocker)
@@ -368,7 +373,7 @@ class ProxmoxPlatform:
             return parameters
         if is_running:
             parameters["online"] = True
-        if known.local_disks and settings.local_disks:
+        if known.local_disks:
             parameters["with_local_disks"] = True
             if settings.target_storage is not None:
                 parameters["targetstorage"] = settings.target_storage

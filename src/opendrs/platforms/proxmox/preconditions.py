@@ -28,8 +28,8 @@ class Preconditions:
         allowed_nodes: Nodes that the guest may migrate to; None if not reported.
         missing_storages: Storages that a node lacks, by the node.
         blocking_resources: HA resources with anti-affinity, by the node they are on.
-        local_disks: Disks and media on local storage.
-        local_media: Those of them that are CD images.
+        local_disks: Disks on local storage, by volume: the bytes of each, or None.
+        local_media: CD images on local storage.
         other_reasons: Further reasons why a node is not allowed, by the node.
         local_devices: Devices that the guest uses and that cannot migrate live.
         has_connection_state: Whether connection tracking state can be migrated.
@@ -42,26 +42,21 @@ class Preconditions:
     missing_storages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     blocking_resources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     other_reasons: Mapping[str, str] = field(default_factory=dict)
-    local_disks: tuple[str, ...] = ()
+    local_disks: Mapping[str, int | None] = field(default_factory=dict)
     local_media: tuple[str, ...] = ()
     local_devices: tuple[str, ...] = ()
     has_connection_state: bool = False
     explains_nodes: bool = True
     error: str | None = None
 
-    def blockers(self, settings: ProxmoxSettings) -> tuple[str, ...]:
-        """Return why the guest cannot migrate to any node."""
+    @property
+    def blockers(self) -> tuple[str, ...]:
+        """Return why the guest cannot migrate to any node, even with copied disks."""
         blockers = [] if self.error is None else [self.error]
         blockers += [
             f"it uses the device {each} of its node" for each in self.local_devices
         ]
         blockers += [f"medium {each} is on local storage" for each in self.local_media]
-        if not settings.local_disks:
-            blockers += [
-                f"disk {each} is on local storage; set local_disks to copy it"
-                for each in self.local_disks
-                if each not in self.local_media
-            ]
         return tuple(blockers)
 
     def target_blocker(self, target: str, settings: ProxmoxSettings) -> str | None:
@@ -114,7 +109,7 @@ def parse_preconditions(data: object, request: str) -> Preconditions:
         missing_storages=_by_node(entries, "unavailable_storages", None),
         blocking_resources=_by_node(entries, "blocking_ha_resources", "sid"),
         other_reasons=_other_reasons(entries),
-        local_disks=tuple(disk.volid or "?" for disk in disks),
+        local_disks={disk.volid or "?": disk.size for disk in disks if not disk.cdrom},
         local_media=tuple(disk.volid or "?" for disk in disks if disk.cdrom),
         local_devices=(
             *_texts(document.get("local_resources")),

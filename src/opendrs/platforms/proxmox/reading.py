@@ -35,6 +35,10 @@ from opendrs.platforms.proxmox.cluster_view import (
     guest_rows,
     instant_cpu,
 )
+from opendrs.platforms.proxmox.disk_copies import (
+    known_disks,
+    undecided_copies,
+)
 from opendrs.platforms.proxmox.ha import MOVING_STATES, ha_owner, ha_rules
 from opendrs.platforms.proxmox.node_reading import (
     build_nodes,
@@ -120,7 +124,7 @@ def _guest(
     if not node.reachable:
         state = GuestState.UNKNOWN
     target = _target(row, sid, nodes, view)
-    blockers = _blockers(row, view, settings)
+    blockers = _blockers(row, node, view, settings)
     owner = ha_owner(view.ha, sid, row.hastate)
     movable = Mobility.LIVE if kind is GuestKind.VM else Mobility.COLD
     pressure = _guest_pressure(view.details.get(node.id), row)
@@ -140,7 +144,7 @@ def _guest(
         lock=None if target else _lock(row, view),
         tags=_tags(row),
         migrating_to=target,
-        disks=_disks(view.disks.get(row.vmid or 0), settings),
+        disks=_disks(row, view, settings),
         loads=_guest_loads(row, pressure, view),
     )
 
@@ -153,12 +157,13 @@ def _guest_loads(
 
 
 def _disks(
-    disks: tuple[Disk, ...] | None, settings: ProxmoxSettings
+    row: ResourceRow, view: ClusterView, settings: ProxmoxSettings
 ) -> tuple[Disk, ...] | None:
-    """Return *disks* with the storage that a migration copies them to."""
-    if disks is None or settings.target_storage is None:
+    """Return the disks of a guest, with the storage that a migration copies them to."""
+    vmid, target = row.vmid or 0, settings.target_storage
+    disks = known_disks(view.disks.get(vmid), view.preconditions.get(vmid))
+    if disks is None or target is None:
         return disks
-    target = settings.target_storage
     return tuple(replace(disk, target_storage=target) for disk in disks)
 
 
@@ -190,15 +195,20 @@ def _lock(row: ResourceRow, view: ClusterView) -> str | None:
 
 
 def _blockers(
-    row: ResourceRow, view: ClusterView, settings: ProxmoxSettings
+    row: ResourceRow, node: Node, view: ClusterView, settings: ProxmoxSettings
 ) -> tuple[str, ...]:
     """Return why a guest cannot migrate to any node."""
     blockers = []
     is_stopped = row.status == "stopped"
     if row.type == "lxc" and not settings.restart_containers and not is_stopped:
         blockers.append("a container migrates by a restart; set restart_containers")
-    known = view.preconditions.get(row.vmid or 0)
-    return (*blockers, *(known.blockers(settings) if known is not None else ()))
+    vmid = row.vmid or 0
+    known = view.preconditions.get(vmid)
+    return (
+        *blockers,
+        *(known.blockers if known is not None else ()),
+        *undecided_copies(row.type, known, view.disks.get(vmid), node),
+    )
 
 
 def _guest_limit(row: ResourceRow) -> Resources | None:

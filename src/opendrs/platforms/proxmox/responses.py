@@ -211,6 +211,7 @@ class LocalDiskRow(ApiRow):
     """Disk in `local_disks` of the migration preconditions."""
 
     volid: Text = None
+    size: Integer = None
     cdrom: Flag = None
 
 

@@ -92,9 +92,8 @@ class ProxmoxSettings:
         guest_ids: Whether guests are called by their names or their ids.
         restart_containers: Migrate containers, which stops and starts them.
         container_timeout: Seconds in which a container must stop for its migration.
-        local_disks: Migrate guests with disks on local storage, which are copied.
-        target_storage: Storage for local disks on the target; None for the one of
-            the same name. Needs the privilege VM.Config.Disk.
+        target_storage: Storage for copies of local disks on the target; None for the
+            one of the same name. Needs the privilege VM.Config.Disk.
         keep_connections: Migrate the connection tracking state of guests, where the
             cluster can.
         bandwidth: Limit of one migration in bytes per second; None for the limit of
@@ -112,6 +111,10 @@ class ProxmoxSettings:
     Raises:
         InvalidSettingError: A value is invalid; with all errors.
     """
+
+    replaced: ClassVar[Mapping[str, str]] = {
+        "local_disks": "limits.migrate_local_disks"
+    }
 
     hosts: tuple[str, ...]
     token_file: Path | None = None
@@ -133,7 +136,6 @@ class ProxmoxSettings:
     guest_ids: GuestNaming = GuestNaming.NAME
     restart_containers: bool = False
     container_timeout: Seconds = 180.0
-    local_disks: bool = False
     target_storage: str | None = None
     keep_connections: bool = False
     bandwidth: Annotated[int, RATE] | None = None

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from opendrs.arrays.move_groups import SkipReason, local_disk_reason
 from opendrs.model import (
+    DEFAULT_LIMITS,
     Affinity,
     AntiAffinity,
     GuestId,
@@ -23,6 +26,7 @@ from opendrs.model import (
     Snapshot,
 )
 from opendrs.platforms.incus.cluster_responses import ClusterResponses
+from opendrs.platforms.incus.mobility import unseen_pools
 from opendrs.platforms.incus.reading import build_snapshot
 from opendrs.platforms.incus.responses import (
     HostResources,
@@ -61,6 +65,7 @@ def snapshot(  # noqa: PLR0913 - the parts of a cluster
         "local": {"name": "local", "driver": "dir"},
         "shared": {"name": "shared", "driver": "ceph"},
         "odd": {"name": "odd", "driver": "unheard"},
+        "unlisted": {"name": "unlisted", "driver": "dir"},
     }
     changes = members or {}
     responses = ClusterResponses(
@@ -87,8 +92,7 @@ def snapshot(  # noqa: PLR0913 - the parts of a cluster
         },
         stale_resources=frozenset(NAMES if stale else ()),
     )
-    plain = {"socket": Path("/s"), "local_disks": True}
-    return build_snapshot(responses, IncusSettings(**{**plain, **settings}), ())
+    return build_snapshot(responses, IncusSettings(socket=Path("/s"), **settings), ())
 
 
 @pytest.mark.parametrize(
@@ -186,15 +190,49 @@ def test_mobility_follows_the_filters_of_incus(
 
 @pytest.mark.parametrize(
     ("pool", "mobility"),
-    [("local", Mobility.NONE), ("shared", Mobility.LIVE), ("odd", Mobility.NONE)],
+    [
+        ("local", Mobility.LIVE),
+        ("shared", Mobility.LIVE),
+        ("odd", Mobility.NONE),
+        ("unlisted", Mobility.NONE),
+    ],
 )
-def test_disks_of_one_member_stay_by_default(pool: str, mobility: Mobility) -> None:
-    devices = {"root": {"type": "disk", "path": "/", "pool": pool}}
-    instance = documents.instance("v1", expanded_devices=devices)
-
-    guest = snapshot(instance, local_disks=False).guests[V1]
+def test_disk_stays_if_it_is_unknown_whether_it_is_local(
+    pool: str, mobility: Mobility
+) -> None:
+    guest = snapshot(on_pool(pool)).guests[V1]
 
     assert guest.mobility is mobility
+
+
+@pytest.mark.parametrize(
+    ("allowed", "reason"), [(False, SkipReason.LOCAL_DISKS), (True, None)]
+)
+def test_limits_decide_about_a_disk_on_a_local_pool(
+    *, allowed: bool, reason: SkipReason | None
+) -> None:
+    seen = snapshot(on_pool("local"))
+    limits = replace(DEFAULT_LIMITS, migrate_local_disks=allowed)
+
+    skipped = local_disk_reason(seen.guests[V1], seen, limits)
+
+    assert (skipped and skipped.reason) is reason
+
+
+@pytest.mark.parametrize(("pool", "unseen"), [("local", []), ("shared", ["shared"])])
+def test_pool_that_the_snapshot_does_not_contain_is_unseen(
+    pool: str, unseen: list[str]
+) -> None:
+    seen = snapshot(on_pool("local")).guests[V1]
+
+    assert unseen_pools(parse(Instance, on_pool(pool), "instance"), seen) == unseen
+    assert unseen_pools(parse(Instance, on_pool(pool), "instance"), None) == []
+
+
+def on_pool(name: str) -> dict[str, Any]:
+    """Return an instance whose root disk is on the pool *name*."""
+    devices = {"root": {"type": "disk", "path": "/", "pool": name}}
+    return documents.instance("v1", expanded_devices=devices)
 
 
 @pytest.mark.parametrize(

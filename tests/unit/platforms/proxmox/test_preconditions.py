@@ -12,7 +12,6 @@ STRICT = ProxmoxSettings(hosts=("h",), token_env="T")  # noqa: S106 - a name
 LENIENT = ProxmoxSettings(
     hosts=("h",),
     token_env="T",  # noqa: S106 - a name
-    local_disks=True,
     target_storage="fast",
 )
 
@@ -45,11 +44,11 @@ def test_entry_with_content_excludes_its_node() -> None:
     assert known.target_blocker("e", STRICT) is None
 
 
-def test_local_disks_media_and_devices_are_blockers() -> None:
+def test_local_media_and_devices_are_blockers_and_disks_are_not() -> None:
     known = parse_preconditions(
         {
             "local_disks": [
-                {"volid": "local:disk", "cdrom": 0},
+                {"volid": "local:disk", "cdrom": 0, "size": 5},
                 {"volid": "local:iso", "cdrom": 1},
             ],
             "local_resources": ["hostpci0"],
@@ -60,8 +59,8 @@ def test_local_disks_media_and_devices_are_blockers() -> None:
     )
 
     assert known.local_devices == ("hostpci0", "gpu")
-    assert len(known.blockers(STRICT)) == 4
-    assert len(known.blockers(LENIENT)) == 3
+    assert known.local_disks == {"local:disk": 5}
+    assert len(known.blockers) == 3
 
 
 def test_containers_spell_keys_with_dashes() -> None:
