@@ -15,6 +15,7 @@ from opendrs.cli.drain_requests import (
     preview_drain,
     read_drained_nodes,
     start_drain,
+    wait_until_drained,
 )
 from opendrs.cli.drain_tables import (
     DrainPreview,
@@ -29,7 +30,6 @@ from opendrs.cli.maintenance_cycles import (
     MaintenanceResult,
     MaintenanceTask,
     run_maintenance,
-    wait_until,
 )
 from opendrs.cli.options import (
     JSON,
@@ -249,32 +249,30 @@ def _follow_controller(
     task: MaintenanceTask, preview: DrainPreview, *, wait: bool
 ) -> int:
     """Return the status of a drain that the controller of the platform executes."""
-    node, remaining = preview.node, preview.remaining
-    left = guests_on(preview.snapshot, {node})
+    node = preview.node
     blocker = drain_blocker(task.source, task.settings)
     if blocker:
         warn(blocker)
     elif task.shows_progress:
         console().print(f"A controller is running: its next cycle drains {node}.")
+    last = preview
     if wait and not blocker:
-        expected = frozenset(remaining)
-        snapshot = wait_until(
-            task, node, lambda now: guests_on(now, {node}) <= expected
-        )
-        left = guests_on(snapshot, {node})
+        last = wait_until_drained(task, preview)
+        if task.shows_progress:
+            print_remaining(console(), last)
     if not task.shows_progress:
         print_json(
             {
                 "node": node,
                 "executed_by": "controller",
                 "blocked": blocker or None,
-                "empty": not left,
+                "empty": not guests_on(last.snapshot, {node}),
                 "plan": preview_document(preview),
                 "records": [],
-                "remaining": remaining_documents(preview),
+                "remaining": remaining_documents(last),
             }
         )
-    return INCOMPLETE if remaining or blocker else 0
+    return INCOMPLETE if last.remaining or blocker else 0
 
 
 def _report(

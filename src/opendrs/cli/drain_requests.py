@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from opendrs.cli.drain_tables import DrainPreview
+from opendrs.cli.maintenance_cycles import MaintenanceTask, wait_until
 from opendrs.cli.platform_store import (
     cli_actor,
     open_operator_store,
@@ -25,8 +27,10 @@ from opendrs.controller.modes import EffectiveMode, effective_mode
 from opendrs.errors import ConfigurationError, DiagnosticCode, UnknownNodeError
 from opendrs.escapes import repr_value
 from opendrs.model import Limits, NodeId, NodeState, Snapshot
-from opendrs.policies import DecisionReason, Drain, Policy, Return
+from opendrs.policies import DecisionReason, Drain, Policy, Return, guests_on
 from opendrs.store import OPERATOR_PREFIX
+
+MAX_METRICS_POLLS = 60  # two minutes
 
 
 def preview_drain(
@@ -58,6 +62,50 @@ def drain_preview(drained: Snapshot, node: NodeId, limits: Limits) -> DrainPrevi
     """
     decision = Drain(limits=maintenance_limits(limits)).decide(drained, None)
     return DrainPreview(node, drained, decision)
+
+
+def wait_until_drained(
+    task: MaintenanceTask,
+    preview: DrainPreview,
+    check: Callable[[], None] = lambda: None,
+) -> DrainPreview:
+    """Wait until a controller has moved all guests off a node that can leave it.
+
+    While migrations are in progress or metrics are missing, it is unknown which guests
+    can leave. Guests whose metrics are still missing after two minutes remain.
+
+    Args:
+        task: The command.
+        preview: Plan for the node at the start.
+        check: Called before each pause; an error that it raises ends the wait.
+
+    Returns:
+        The last preview; it has no steps.
+
+    Raises:
+        ConfigurationError: The node no longer responds.
+        PlatformError: The cluster cannot be observed.
+        StoreError: The store cannot be read.
+    """
+    node = preview.node
+    polls_left = MAX_METRICS_POLLS
+
+    def is_drained(now: Snapshot) -> bool:
+        nonlocal preview, polls_left
+        undecided = preview.awaits_migrations or preview.awaits_metrics
+        if undecided or guests_on(now, {node}) <= frozenset(preview.remaining):
+            preview = preview_drain(task.source, task.settings, task.policy, node)
+            polls_left -= preview.awaits_metrics
+            undecided = preview.awaits_migrations or (
+                preview.awaits_metrics and polls_left > 0
+            )
+            if not (undecided or preview.decision.plan.steps):
+                return True
+        check()
+        return False
+
+    wait_until(task, node, is_drained)
+    return preview
 
 
 def require_drainable(node: NodeId, snapshot: Snapshot) -> None:

@@ -27,11 +27,11 @@ from opendrs.model import (
     format_list,
     format_timestamp,
 )
-from opendrs.policies import Decision
+from opendrs.policies import Decision, DecisionReason
 
 _REMEDIES = {
     SkipReason.NOT_RUNNING: "resume it or shut it down",
-    SkipReason.MIGRATION_IN_PROGRESS: "wait for the end of its migration",
+    SkipReason.MIGRATION_IN_PROGRESS: "wait for the end of the migrations in progress",
     SkipReason.MANAGED_ELSEWHERE: "let that program move it, or take it out of its "
     "control",
     SkipReason.GUEST_LOCKED: "wait for the end of the operation",
@@ -87,9 +87,31 @@ class DrainPreview:
         return tuple(sorted(targets))
 
     @property
+    def awaits_migrations(self) -> bool:
+        """Return True while migrations in progress delay the plan."""
+        return self.decision.reason is DecisionReason.MIGRATION_IN_PROGRESS
+
+    @property
+    def awaits_metrics(self) -> bool:
+        """Return True if guests stay because their load is unknown, as it is at first.
+
+        Some platforms need two samples for it.
+        """
+        reasons = {each.reason for each in self.decision.skipped.values()}
+        return SkipReason.METRICS_MISSING in reasons
+
+    @property
     def remaining(self) -> dict[GuestId, SkippedGuest]:
-        """Return the guests that stay on the node, with the reason."""
-        unknown = SkippedGuest(SkipReason.NO_FEASIBLE_NODE, self.decision.detail)
+        """Return the guests that stay on the node, with the reason.
+
+        All of them while migrations in progress delay the plan.
+        """
+        unknown = SkippedGuest(
+            SkipReason.MIGRATION_IN_PROGRESS
+            if self.awaits_migrations
+            else SkipReason.NO_FEASIBLE_NODE,
+            self.decision.detail,
+        )
         return {
             guest.id: self.decision.skipped.get(guest.id, unknown)
             for guest in sorted(self.after.guests.values(), key=lambda each: each.id)

@@ -13,12 +13,14 @@ from opendrs.cli.drain_requests import (
     read_drained_nodes,
     require_drainable,
     start_drain,
+    wait_until_drained,
 )
 from opendrs.cli.drain_tables import DrainPreview
 from opendrs.cli.maintenance_cycles import (
+    MAX_RETRIES,
+    RETRY_INTERVAL,
     MaintenanceTask,
     run_maintenance,
-    wait_until,
 )
 from opendrs.cli.platform_store import (
     open_operator_store,
@@ -82,7 +84,9 @@ class RollingTask:
 def preview_nodes(
     task: MaintenanceTask, nodes: tuple[NodeId, ...] | None
 ) -> tuple[DrainPreview, ...]:
-    """Return what the drain of each node alone would do now; None for all nodes.
+    """Return what the drain of each node alone would do; None for all nodes.
+
+    Waits up to two minutes for missing metrics: some platforms need two samples.
 
     Raises:
         UnknownNodeError: There is no such node.
@@ -93,9 +97,16 @@ def preview_nodes(
     chosen = tuple(sorted(snapshot.nodes)) if nodes is None else nodes
     for node in chosen:
         require_drainable(node, snapshot)
-    return tuple(
-        preview_drain(task.source, task.settings, task.policy, node) for node in chosen
-    )
+    retries = 0
+    while True:
+        previews = tuple(
+            preview_drain(task.source, task.settings, task.policy, node)
+            for node in chosen
+        )
+        if retries == MAX_RETRIES or not any(each.awaits_metrics for each in previews):
+            return previews
+        retries += 1
+        task.source.clock.sleep(RETRY_INTERVAL)
 
 
 def read_rolling(platform: str, settings: Settings) -> RollingUpdate | None:
@@ -168,16 +179,8 @@ def _drain(task: RollingTask, state: RollingUpdate, lock: int) -> None:
     start_drain(maintenance.source, task.settings, node, COMMAND)
     preview = preview_drain(maintenance.source, task.settings, maintenance.policy, node)
     if run_maintenance(maintenance) is None:
-        expected = frozenset(preview.remaining)
         wait = ApprovalWait(maintenance.source, task.settings, node, DRAIN)
-
-        def is_drained(now: Snapshot) -> bool:
-            if guests_on(now, {node}) <= expected:
-                return True
-            _require_active(wait)
-            return False
-
-        wait_until(maintenance, node, is_drained)
+        wait_until_drained(maintenance, preview, lambda: _require_active(wait))
         wait.until_settled()
     left = guests_on(observe(maintenance.source), {node})
     if left:

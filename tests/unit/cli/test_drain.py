@@ -21,7 +21,12 @@ from opendrs.controller import SystemClock
 from opendrs.controller.modes import MODE_KEY, ModeChange
 from opendrs.controller.protection import BREAKER_KEY
 from opendrs.model import GIB, GuestId, GuestState, NodeId, Relocation, Snapshot
-from opendrs.ports import PlanApproval, PlanChange, PlanRecord, PlanState
+from opendrs.ports import (
+    PlanApproval,
+    PlanChange,
+    PlanRecord,
+    PlanState,
+)
 from opendrs.simulation import SimulatedPlatform, datacenter
 from opendrs.store import Access, DatabasePlanStore, SqliteStore
 from opendrs.store.tables import PLANS
@@ -68,9 +73,9 @@ class Lab:
         self._config = config
         self.replace(origin)
 
-    def replace(self, origin: Snapshot) -> None:
+    def replace(self, origin: Snapshot, bandwidth: float = 1000 * GIB) -> None:
         self.platform = SimulatedPlatform(
-            origin, SystemClock(), bandwidth=1000 * GIB, load_variation=0.0, name="lab"
+            origin, SystemClock(), bandwidth=bandwidth, load_variation=0.0, name="lab"
         )
 
     def run(self, command: str, *options: str) -> CommandResult:
@@ -215,6 +220,115 @@ def test_mode_of_a_controller_prevents_the_return_and_undrain_says_so(
     assert result.status == 1
     assert "mode observe" in json.loads(result.out)["blocked"]
     assert "mode observe" in result.err
+
+
+def wait_beside_controller(
+    lab: Lab,
+    monkeypatch: pytest.MonkeyPatch,
+    store: SqliteStore,
+    *actions: Callable[[], object],
+) -> dict[str, Any]:
+    """Drain n1 and wait, while a controller does *actions*, one at each pause."""
+    left, shorter_sleep = list(actions), SystemClock.sleep
+
+    def controlled_sleep(clock: SystemClock, seconds: float) -> None:
+        if left:
+            left.pop(0)()
+        shorter_sleep(clock, seconds)
+
+    monkeypatch.setattr(SystemClock, "sleep", controlled_sleep)
+    store.save("platform", {"name": "lab"})
+    mode = ModeChange(mode=Mode.AUTOMATIC, user="ada", at=NOON)
+    store.save(MODE_KEY, mode.entry())
+    document = lab.document("drain", "n1", "--yes", "--wait")
+    assert (left, document["executed_by"]) == ([], "controller")
+    return document
+
+
+def cluster_of(*names: str) -> Snapshot:
+    snapshot = initial_cluster()
+    guests = {GuestId(name): snapshot.guests[GuestId(name)] for name in names}
+    return replace(snapshot, guests=guests)
+
+
+def test_wait_for_a_drain_outlasts_other_migrations(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While d migrates, no drain is planned: it is unknown which guests will remain."""
+    lab.replace(cluster_of("backup", "stopped", "d"), bandwidth=GIB / 1000)
+    other = lab.platform.start(migration("d", "n2", "n3"))
+    move = Relocation(GuestId("stopped"), NodeId("n1"), NodeId("n3"))
+
+    with SqliteStore(tmp_path / "record.sqlite") as store:
+        document = wait_beside_controller(
+            *(lab, monkeypatch, store),
+            lambda: lab.platform.abort(other),
+            lambda: lab.platform.start(move),
+        )
+
+    assert {each["reason"] for each in document["plan"]["remaining"]} == {
+        "migration-in-progress"
+    }
+    (remaining,) = document["remaining"]
+    assert (remaining["guest"], remaining["reason"]) == ("backup", "guest-locked")
+    assert lab.on("n1") == ["backup"]
+
+
+class LateMetrics:
+    """CPU usage of the guests that is unknown at first, as in the samples of Incus."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._measured = False
+        observe = SimulatedPlatform.observe
+
+        def observe_partly(platform: SimulatedPlatform) -> Snapshot:
+            snapshot = observe(platform)
+            guests = {
+                name: replace(guest, usage=replace(guest.usage, cpu=None))
+                for name, guest in snapshot.guests.items()
+            }
+            return snapshot if self._measured else replace(snapshot, guests=guests)
+
+        monkeypatch.setattr(SimulatedPlatform, "observe", observe_partly)
+
+    def arrive(self) -> None:
+        self._measured = True
+
+
+def test_wait_for_a_drain_outlasts_missing_metrics(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.replace(cluster_of("a", "backup"))
+
+    with SqliteStore(tmp_path / "record.sqlite") as store:
+        document = wait_beside_controller(
+            *(lab, monkeypatch, store),
+            LateMetrics(monkeypatch).arrive,
+            lambda: lab.platform.start(migration("a", "n1", "n3")),
+        )
+
+    before, after = (
+        {each["guest"]: each["reason"] for each in found["remaining"]}
+        for found in (document["plan"], document)
+    )
+    assert before == {"a": "metrics-missing", "backup": "guest-locked"}
+    assert after == {"backup": "guest-locked"}
+    assert lab.on("n1") == ["backup"]
+
+
+def test_rolling_waits_for_missing_metrics(
+    free_lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metrics, shorter_sleep = LateMetrics(monkeypatch), SystemClock.sleep
+
+    def sleep_until_measured(clock: SystemClock, seconds: float) -> None:
+        metrics.arrive()
+        shorter_sleep(clock, seconds)
+
+    monkeypatch.setattr(SystemClock, "sleep", sleep_until_measured)
+
+    words = ("--for", "updates", "--hook", "true", "--yes")
+    assert free_lab.document("drain", *words)["done"] == ["n1", "n2", "n3"]
 
 
 def test_second_drain_continues_the_first(lab: Lab) -> None:
