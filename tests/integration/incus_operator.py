@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,19 @@ OPENDRS = Path(sys.executable).with_name("opendrs")
 
 @dataclass
 class IncusOperator:
-    """An operator at the command line, with a configuration file of the lab."""
+    """An operator at the command line, with a configuration file of the lab.
+
+    Attributes:
+        lab: The cluster.
+        home: Directory of the configuration file and of the store.
+        limits: Limits in the configuration file.
+    """
 
     lab: IncusLab
     home: Path
+    limits: dict[str, object] = field(
+        default_factory=lambda: {"min_uptime": 0, "migrate_local_disks": True}
+    )
 
     def __post_init__(self) -> None:
         self.configure()
@@ -51,7 +60,7 @@ class IncusOperator:
         document = {
             "platform": {"lab": known},
             "policy": {"name": "threshold-rebalance"},
-            "limits": {"min_uptime": 0, "migrate_local_disks": True},
+            "limits": self.limits,
             "store": {"path": str(self.home / "record.sqlite")},
             "controller": {"interval": 10, "mode": "automatic"},
         }
