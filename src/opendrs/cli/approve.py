@@ -9,11 +9,15 @@ import click
 from opendrs.cli.console import console, print_json
 from opendrs.cli.mode import platform_argument
 from opendrs.cli.options import JSON, config_option, format_option
-from opendrs.cli.plans import chosen_steps_text, plan_document
-from opendrs.cli.platform_store import cli_actor, open_plan_store
+from opendrs.cli.plans import chosen_steps_text, expiry_text, plan_document
+from opendrs.cli.platform_store import cli_actor, open_plan_store, open_to_read
 from opendrs.cli.sources import load_settings
+from opendrs.config.controller_settings import Mode
+from opendrs.config.settings import Settings
 from opendrs.controller import SystemClock, operator_commands
+from opendrs.controller.modes import OPERATOR_ENTRIES, overall_mode
 from opendrs.controller.operator_commands import find_plan
+from opendrs.controller.status import is_running, recorded_process
 from opendrs.ports import PlanRecord, PlanState
 
 plan_argument = click.argument("name", metavar="ID")
@@ -62,9 +66,24 @@ def command(
         changed = operator_commands.approve(
             plans, clock, cli_actor(), plan, chosen=chosen
         )
-    text = chosen_steps_text(plan, steps)
-    _report(changed, f"plan {plan.id}: approved: {text}", output_format)
+    text = f"plan {plan.id}: approved: {chosen_steps_text(plan, steps)}"
+    if output_format != JSON:
+        text += f"\n{_following_text(platform, settings, changed)}"
+    _report(changed, text, output_format)
     return 0
+
+
+def _following_text(platform: str, settings: Settings, plan: PlanRecord) -> str:
+    """Return when the approved *plan* starts, or why it waits."""
+    with open_to_read(platform, settings) as store:
+        entries = store.load_all(OPERATOR_ENTRIES)
+        mode = overall_mode(settings, entries, SystemClock().now())
+        works = is_running(store.lease_holder(), recorded_process(store))
+    if not works:
+        return f"it waits, because no controller is running; {expiry_text(plan)}"
+    if mode.mode is Mode.OBSERVE:
+        return f"it waits: mode observe ({mode.detail}); {expiry_text(plan)}"
+    return f"its progress: opendrs plans {platform} {plan.id}"
 
 
 @click.command(name="reject")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
@@ -21,10 +21,11 @@ from opendrs.cli.options import (
 from opendrs.cli.platform_store import open_to_read
 from opendrs.cli.sources import load_settings
 from opendrs.controller import Explanation, explain, explain_decision
+from opendrs.controller.serialization import action_document
 from opendrs.errors import ConfigurationError, DiagnosticCode, StoreError
 from opendrs.escapes import repr_value
-from opendrs.model import format_timestamp
-from opendrs.ports import CycleSummary
+from opendrs.model import format_count, format_timestamp
+from opendrs.ports import OPEN_PLAN_STATES, CycleSummary, PlanRecord
 from opendrs.store import DatabasePlanStore, History
 
 
@@ -54,6 +55,10 @@ def command(
     cycle. For a guest: why it is moved or not, which rules bind it, and how many nodes
     are feasible. For a node: which guests leave and arrive.
 
+    With [[schedule]], the last cycle may be that of another policy than the plan that
+    you look for. Without --at, the answer is therefore followed by the plans that are
+    proposed, approved or running, and their steps for the guest or node.
+
     \b
       opendrs explain lab
       opendrs explain lab vm7
@@ -62,7 +67,8 @@ def command(
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     with paused_collection(), open_to_read(platform, load_settings(config)) as store:
         history = History(store)
-        plan = None if subject is None else DatabasePlanStore(store).plan(subject)
+        plans = DatabasePlanStore(store)
+        plan = None if subject is None else plans.plan(subject)
         subject = subject if plan is None else plan.run
         cycle = _cycle(history, subject, at)
         if cycle is None:
@@ -71,17 +77,63 @@ def command(
                 code=DiagnosticCode.UNKNOWN_NAME,
             )
         found = _explanation(history, cycle, subject)
+        is_named = at is not None or subject == cycle.run
+        waiting = () if is_named else plans.plans(OPEN_PLAN_STATES)
+    chosen = _steps_by_plan(waiting, subject)
     if output_format == JSON:
         head = {"run": cycle.run, "decided_at": format_timestamp(cycle.decided_at)}
-        print_json({**head, **asdict(found)})
+        print_json({**head, **asdict(found), "open_plans": _plan_documents(chosen)})
         return
     screen = console()
     screen.print(found.answer, markup=False)
+    for each, steps in chosen:
+        screen.print(_plan_line(platform, each, steps), markup=False)
     screen.print(
-        f"\ncycle of {cycle.decided_at:%Y-%m-%d %H:%M:%S} ({cycle.run})", markup=False
+        f"\ncycle of {cycle.decided_at:%Y-%m-%d %H:%M:%S} UTC ({cycle.run})",
+        markup=False,
     )
     for line in found.details:
         print_indented(screen, line)
+
+
+def _steps_by_plan(
+    plans: Sequence[PlanRecord], subject: str | None
+) -> list[tuple[PlanRecord, list[str]]]:
+    """Return the plans with steps for the guest or node *subject*; all without one."""
+    found = []
+    for plan in plans:
+        steps = [
+            str(step.id)
+            for step in plan.steps
+            if subject is None or _concerns(action_document(step.action), subject)
+        ]
+        if steps:
+            found.append((plan, steps))
+    return found
+
+
+def _plan_documents(
+    chosen: Sequence[tuple[PlanRecord, list[str]]],
+) -> list[dict[str, object]]:
+    return [
+        {"id": plan.id, "state": plan.state, "policy": plan.policy, "steps": steps}
+        for plan, steps in chosen
+    ]
+
+
+def _concerns(action: Mapping[str, object], subject: str) -> bool:
+    return subject in (action["guest"], action["source"], action["target"])
+
+
+def _plan_line(platform: str, plan: PlanRecord, steps: Sequence[str]) -> str:
+    chosen = format_count(len(plan.steps), "step")
+    if len(steps) < len(plan.steps):
+        chosen = f"{format_count(len(steps), 'step')} of {len(plan.steps)}: "
+        chosen += ", ".join(steps)
+    return (
+        f"plan {plan.id} ({plan.state}, {plan.policy}): {chosen}; "
+        f"see opendrs plans {platform} {plan.id}"
+    )
 
 
 @contextmanager

@@ -22,10 +22,15 @@ from opendrs.cli.options import (
 from opendrs.cli.platform_store import open_to_read
 from opendrs.cli.sources import load_settings
 from opendrs.controller import SystemClock
-from opendrs.controller.views.history_entries import cycle_entry, move_entry, plan_entry
+from opendrs.controller.views.history_entries import (
+    cycle_entry,
+    move_entry,
+    plan_entry,
+    with_plans,
+)
 from opendrs.model import TIME, QuantityError, format_count
 from opendrs.ports import HistoryFilter
-from opendrs.store import History
+from opendrs.store import DatabasePlanStore, History
 
 DEFAULT_LIMIT = 20
 CYCLES, PLANS, MOVES = "cycles", "plans", "moves"
@@ -109,6 +114,8 @@ def command(  # noqa: PLR0913 - one for each option
     chosen = HistoryFilter(since=since, until=until, guest=guest, node=node)
     with open_to_read(platform, load_settings(config)) as store:
         entries = _entries(History(store), kind, chosen, limit)
+        if kind == PLANS:
+            entries = with_plans(entries, DatabasePlanStore(store))
     if output_format == JSON:
         print_json(entries)
         return
@@ -132,7 +139,9 @@ def _entries(
 
 def _print_cycles(entries: Iterable[dict[str, Any]]) -> None:
     table = create_table(
-        "time", "policy", "reason", "steps", "detail", right=["steps"], no_wrap=["time"]
+        *("time (UTC)", "policy", "reason", "steps", "detail"),
+        right=["steps"],
+        no_wrap=["time (UTC)"],
     )
     for each in entries:
         words = each["policy"], each["reason"], str(each["steps"]), each["detail"]
@@ -142,8 +151,10 @@ def _print_cycles(entries: Iterable[dict[str, Any]]) -> None:
 
 def _print_plans(entries: Iterable[dict[str, Any]]) -> None:
     for each in entries:
-        title = f"{_time(each['decided_at'])}  {each['policy']}: {each['reason']}"
+        title = f"{_time(each['decided_at'])} UTC  {each['policy']}: {each['reason']}"
         console().print(f"{title}  ({each['run']})", markup=False)
+        for plan in each["plans"]:
+            console().print(f"plan {plan['id']}: {plan['state']}", markup=False)
         table = create_table("step", "action", "guest", "from", "to", "outcome")
         for step in each["steps"]:
             names = (step[key] or "" for key in ("guest", "source", "target"))
@@ -155,9 +166,9 @@ def _print_plans(entries: Iterable[dict[str, Any]]) -> None:
 
 def _print_moves(entries: Iterable[dict[str, Any]]) -> None:
     table = create_table(
-        *("time", "guest", "from", "to", "outcome", "predicted", "took"),
+        *("time\n(UTC)", "guest", "from", "to", "outcome", "predicted", "took"),
         *("CPU\nfrom", "CPU\nto"),
-        no_wrap=["time", "outcome", "predicted", "took"],
+        no_wrap=["time\n(UTC)", "guest", "outcome", "predicted", "took"],
     )
     for each in entries:
         names = (each[key] or "" for key in ("guest", "source", "target"))
@@ -165,7 +176,7 @@ def _print_moves(entries: Iterable[dict[str, Any]]) -> None:
             table,
             _short_time(each["intended_at"]),
             *names,
-            each["outcome"] or "in-progress",
+            each["outcome"] or "running",
             _seconds(each["predicted_seconds"]),
             _seconds(each["seconds"]),
             _change(each, "source"),

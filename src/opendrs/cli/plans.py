@@ -70,7 +70,7 @@ def command(
             if output_format == JSON:
                 print_json(plan_document(plan, records))
             else:
-                _print_plan(plan, records)
+                _print_plan(platform, plan, records)
             return 0
         chosen = [PlanState(state) for state in states] or list(PlanState)
         found = plans.plans(chosen)
@@ -130,12 +130,12 @@ def _print_list(platform: str, plans: Sequence[PlanRecord]) -> None:
             step_count(plan),
             TextCell(Text(f"{created:%m-%d %H:%M}"), _time_text(created)),
             plan.policy,
-            "; ".join(filter(None, [plan.detail, _expiry_text(plan)])),
+            "; ".join(filter(None, [plan.detail, expiry_text(plan)])),
         )
     screen.print(table)
 
 
-def _print_plan(plan: PlanRecord, records: Sequence[StepRecord]) -> None:
+def _print_plan(platform: str, plan: PlanRecord, records: Sequence[StepRecord]) -> None:
     screen = console()
     detail = f": {plan.detail}" if plan.detail else ""
     screen.print(f"plan {plan.id}: {plan.state}{detail}")
@@ -144,13 +144,18 @@ def _print_plan(plan: PlanRecord, records: Sequence[StepRecord]) -> None:
         f"{plan.policy}: {': '.join(filter(None, [reason, plan.reason_detail]))}"
     )
     screen.print(f"created {_time_text(plan.created_at)} UTC")
-    if expiry := _expiry_text(plan):
-        screen.print(f"{expiry} UTC")
+    if expiry := expiry_text(plan):
+        screen.print(expiry)
     if plan.approval is not None:
         user = plan.approval.user or "the mode automatic"
         at = _time_text(plan.approval.at)
         chosen = chosen_steps_text(plan, plan.approval.steps)
         screen.print(f"approved by {user} at {at} UTC: {chosen}")
+    if plan.state is PlanState.PROPOSED:
+        screen.print(f"approve it with: opendrs approve {platform} {plan.id}")
+        screen.print(
+            f"reject it with: opendrs reject {platform} {plan.id} --because TEXT"
+        )
     outcomes = {record.step: record for record in records}
     table = create_table("step", "action", "depends on", "outcome", "detail")
     for step in plan.steps:
@@ -159,7 +164,7 @@ def _print_plan(plan: PlanRecord, records: Sequence[StepRecord]) -> None:
             step.id,
             _action_text(plan, step.id),
             ", ".join(step.depends_on),
-            _outcome_text(outcomes.get(step.id)),
+            _outcome_text(plan, step.id, outcomes.get(step.id)),
             step.detail,
         )
     screen.print()
@@ -180,15 +185,16 @@ def chosen_steps_text(plan: PlanRecord, chosen: Sequence[StepId]) -> str:
     return f"{len(chosen)} of {total}{names}"
 
 
-def _expiry_text(plan: PlanRecord) -> str:
+def expiry_text(plan: PlanRecord) -> str:
     """Return when *plan* expires; empty if it has ended or runs."""
     waits = plan.state in (PlanState.PROPOSED, PlanState.APPROVED)
-    return f"expires {_time_text(plan.expires_at)}" if waits else ""
+    return f"expires {_time_text(plan.expires_at)} UTC" if waits else ""
 
 
-def _outcome_text(record: StepRecord | None) -> str:
+def _outcome_text(plan: PlanRecord, step: StepId, record: StepRecord | None) -> str:
     if record is None:
-        return ""
+        is_left_out = plan.approval is not None and step not in plan.approval.steps
+        return "not approved" if is_left_out else ""
     if record.outcome is None:
         return "running"
     return ": ".join(filter(None, [record.outcome.value, record.detail]))

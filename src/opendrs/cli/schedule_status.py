@@ -28,12 +28,14 @@ class EntryStatus:
         now: Time of the query.
         started_at: Start of its last cycle; None if there was none.
         mode: The mode that applies to its plans now.
+        is_executing: Steps are running: no cycle begins before they have ended.
     """
 
     settings: ScheduleSettings
     now: datetime
     started_at: datetime | None
     mode: EffectiveMode
+    is_executing: bool = False
 
     @property
     def next_due(self) -> datetime | None:
@@ -48,6 +50,8 @@ class EntryStatus:
             following = "no cycle in the next year"
         elif due <= self.now:
             following = "a cycle is due now"
+            if self.is_executing:
+                following += ", and begins when the running steps have ended"
         else:
             following = f"next cycle {format_time(due, entry)}"
         last = "none"
@@ -95,6 +99,8 @@ def schedule_status(
     started: Mapping[str, datetime],
     entries: Entries,
     now: datetime,
+    *,
+    is_executing: bool = False,
 ) -> tuple[EntryStatus, ...]:
     """Return the status of each entry, in the order of the file.
 
@@ -103,6 +109,7 @@ def schedule_status(
         started: Start of the last cycle of entries, by name.
         entries: The entries of the store that operators set, by key.
         now: The time.
+        is_executing: Steps are running.
 
     Raises:
         StoreError: An entry cannot be read.
@@ -112,6 +119,7 @@ def schedule_status(
             settings=each,
             now=now,
             started_at=started.get(each.name),
+            is_executing=is_executing,
             mode=effective_mode(
                 settings.controller, entries, now, policy=each.policy, schedule=each
             ),

@@ -133,7 +133,7 @@ def command(*, platform: str, config: Path | None, output_format: str) -> int:
     settings = load_store_settings(config, platform)
     controller, now = settings.controller, SystemClock().now()
     with open_to_read(platform, settings) as store:
-        entries = store.load_all(OPERATOR_ENTRIES)
+        entries, open_steps = store.load_all(OPERATOR_ENTRIES), store.unfinished()
         mode = overall_mode(settings, entries, now)
         status = ControllerStatus(
             platform=platform,
@@ -147,8 +147,14 @@ def command(*, platform: str, config: Path | None, output_format: str) -> int:
             api_breaker=open_api_breaker(entries),
             drained=tuple(each.node for each in drained_nodes(store)),
             plans=tuple(DatabasePlanStore(store).plans(OPEN_PLAN_STATES)),
-            open_steps=store.unfinished(),
-            schedule=schedule_status(settings, cycle_starts(store), entries, now),
+            open_steps=open_steps,
+            schedule=schedule_status(
+                settings,
+                cycle_starts(store),
+                entries,
+                now,
+                is_executing=bool(open_steps),
+            ),
         )
     if output_format == JSON:
         print_json(_document(status))
@@ -173,10 +179,11 @@ def _print(status: ControllerStatus) -> None:
         screen.print("last cycle: none")
     else:
         outline = format_count(cycle.steps, "step") if cycle.steps else "no steps"
+        policy = f"{printable(cycle.policy)}: " if cycle.policy else ""
         late = "" if status.is_recent else " (late or failed)"
         screen.print(
             f"last cycle: {format_duration(status.cycle_age)} ago{late}: "
-            f"{printable(cycle.reason)}: {outline}: {printable(cycle.detail)}"
+            f"{policy}{printable(cycle.reason)}: {outline}: {printable(cycle.detail)}"
         )
     if status.schedule:
         screen.print("schedule:")

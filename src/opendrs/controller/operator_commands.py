@@ -360,7 +360,12 @@ def _change(
 def _conflict(plan: PlanRecord, command: str, because: str = "") -> PlanConflictError:
     """Return the error that the state of *plan* does not allow *command*."""
     detail = f" ({plan.detail})" if plan.detail else ""
+    other = {
+        ("cancel", PlanState.PROPOSED): "; reject it instead",
+        ("reject", PlanState.APPROVED): "; cancel it instead",
+        ("reject", PlanState.RUNNING): "; cancel it instead",
+    }.get((command, plan.state), "")
     return PlanConflictError(
         f"plan {plan.id}: cannot {command} it: "
-        f"{because or f'it is {plan.state}{detail}'}"
+        f"{because or f'it is {plan.state}{detail}{other}'}"
     )

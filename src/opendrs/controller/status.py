@@ -52,6 +52,7 @@ class LastCycle:
         reason: Code of the decision; `failed` if the platform was unreachable.
         detail: The reason as a sentence.
         steps: Number of planned steps.
+        policy: Policy that decided, or `drain`; empty if none did, or in an old record.
     """
 
     ended_at: datetime
@@ -59,6 +60,7 @@ class LastCycle:
     reason: str
     detail: str
     steps: int
+    policy: str = ""
 
 
 def is_running(holder: LeaseHolder | None, process: ControllerProcess | None) -> bool:
@@ -127,13 +129,16 @@ class StatusRecorder(NullControllerObserver):
                 decision.reason.value,
                 decision.detail,
                 len(decision.plan.steps),
+                result.decided.policy.name,
             )
 
     def cycle_failed(self, error: PlatformError, seconds: float) -> None:
         """Record the error."""
         self._save_cycle(seconds, FAILED, str(error), 0)
 
-    def _save_cycle(self, seconds: float, reason: str, detail: str, steps: int) -> None:
+    def _save_cycle(
+        self, seconds: float, reason: str, detail: str, steps: int, policy: str = ""
+    ) -> None:
         self._save(
             CYCLE_KEY,
             {
@@ -142,6 +147,7 @@ class StatusRecorder(NullControllerObserver):
                 "reason": reason,
                 "detail": detail,
                 "steps": steps,
+                "policy": policy,
             },
         )
 
@@ -188,6 +194,7 @@ def recorded_cycle(store: Store) -> LastCycle | None:
             reason=str(found["reason"]),
             detail=str(found["detail"]),
             steps=int(str(found["steps"])),
+            policy=str(found.get("policy", "")),
         )
     except (KeyError, ValueError, StoreError) as error:
         raise StoreError(f"store: damaged: {CYCLE_KEY}") from error

@@ -16,12 +16,13 @@ import pytest
 
 from opendrs.config.policy_loading import build_policy
 from opendrs.controller.serialization import cycle_record
-from opendrs.model import DEFAULT_LIMITS, Affinity, Migration, Pin, Snapshot
+from opendrs.model import DEFAULT_LIMITS, Affinity, Migration, Pin, Snapshot, Step
 from opendrs.ports import Outcome, PlanRecord, PlanState, StepRecord, TaskId
 from opendrs.store import Access, DatabasePlanStore, SqliteStore
 from support.builders import NOON, cluster, guest_ids
 from support.howto_pages import HowToPage
 from support.persistent_cluster import configure_persistent_platform
+from support.simulated_cluster import migration, step
 from support.terminal import RunOpendrs
 
 Words = Callable[..., list[str]]
@@ -35,6 +36,10 @@ BEFORE = replace(
     taken_at=NOON,
 )
 AFTER = cluster({"a": 0.5, "b": 0.5}, {"vm1": ("b", 0.3), "vm2": ("b", 0.2)})
+
+THREE_NODES = cluster(
+    {"a": 0.5, "b": 0.5, "c": 0.5}, {"vm1": ("a", 0.3), "vm2": ("b", 0.3)}
+)
 
 
 @pytest.fixture
@@ -58,19 +63,19 @@ def record(store: SqliteStore, run: str, minute: int, snapshot: Snapshot) -> lis
             run, decided_at, snapshot, policy=policy, memory=None, decision=decision
         )
     )
-    for step in decision.plan.steps:
+    for planned in decision.plan.steps:
         started = StepRecord(
             run=run,
-            step=step.id,
-            action=step.action,
+            step=planned.id,
+            action=planned.action,
             intended_at=decided_at,
             task=TaskId("task"),
             ended_at=decided_at + timedelta(seconds=30),
             outcome=Outcome.DONE,
         )
-        assert isinstance(step.action, Migration)
+        assert isinstance(planned.action, Migration)
         store.write(started)
-    return [step.id for step in decision.plan.steps]
+    return [each.id for each in decision.plan.steps]
 
 
 @pytest.fixture
@@ -203,8 +208,8 @@ def test_recorded_decision_is_explained(
     assert words_of_answer in found["answer"]
 
 
-def test_plan_is_explained_by_its_id(ask: Ask, path: Path) -> None:
-    plan = PlanRecord(
+def open_plan(*steps: Step) -> PlanRecord:
+    return PlanRecord(
         id="k7w2x",
         run="run one",
         created_at=NOON,
@@ -212,19 +217,58 @@ def test_plan_is_explained_by_its_id(ask: Ask, path: Path) -> None:
         policy="balance",
         reason="improves-balance",
         reason_detail="",
-        steps=(),
+        steps=steps,
         groups=(),
         digest="d" * 64,
         snapshot="s" * 64,
         state=PlanState.PROPOSED,
         changed_at=NOON,
     )
+
+
+def test_plan_is_explained_by_its_id(ask: Ask, path: Path) -> None:
     with SqliteStore(path) as store:
-        DatabasePlanStore(store).add(plan)
+        DatabasePlanStore(store).add(open_plan())
 
     found = ask("explain", "k7w2x")
 
     assert (found["run"], found["code"]) == ("run one", "improves-balance")
+    assert found["open_plans"] == []
+
+
+@pytest.mark.parametrize(
+    ("subject", "chosen"),
+    [([], ["1", "2"]), (["vm1"], ["1"]), (["b"], ["1", "2"]), (["c"], ["2"])],
+)
+def test_open_plan_of_an_earlier_cycle_is_named(
+    ask: Ask, path: Path, subject: list[str], chosen: list[str]
+) -> None:
+    plan = open_plan(
+        step("1", migration("vm1", "a", "b")), step("2", migration("vm2", "b", "c"))
+    )
+    with SqliteStore(path) as store:
+        DatabasePlanStore(store).add(plan)
+        record(store, "run three", 2, THREE_NODES)
+
+    found = ask("explain", *subject)
+
+    assert found["run"] == "run three"
+    assert found["open_plans"] == [
+        {"id": "k7w2x", "state": "proposed", "policy": "balance", "steps": chosen}
+    ]
+    assert ask("explain", "vm1", "--at", AT_PLAN)["open_plans"] == []
+
+
+def test_plan_of_the_history_has_its_id(
+    opendrs: RunOpendrs, words: Words, ask: Ask, path: Path
+) -> None:
+    with SqliteStore(path) as store:
+        DatabasePlanStore(store).add(open_plan())
+
+    (plan,) = ask("history", "--plans")
+
+    assert [each["id"] for each in plan["plans"]] == ["k7w2x"]
+    assert "plan k7w2x: proposed\n" in opendrs(*words("history", "--plans")).out
 
 
 def test_step_is_explained(ask: Ask, steps: list[str]) -> None:

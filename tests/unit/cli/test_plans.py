@@ -188,7 +188,7 @@ def test_list_has_one_line_per_plan_on_a_terminal_of_80_columns() -> None:
     (row,) = (line for line in lines if line.startswith("k7w2x"))
     assert row.split() == [
         *("k7w2x", "proposed", "4"),
-        *(f"{NOW:%m-%d %H:%M} balance expires {expires:%Y-%m-%d %H:%M:%S}".split()),
+        *(f"{NOW:%m-%d %H:%M} balance expires {expires:%Y-%m-%d %H:%M:%S} UTC".split()),
     ]
 
 
@@ -285,6 +285,43 @@ def test_state_that_does_not_allow_a_command_is_an_error(
     assert answer.status == 2
     assert f"plan k7w2x: cannot {name} it: it is {state}" in answer.err
     assert audit() == []
+
+
+def test_cancel_of_a_proposed_plan_names_reject(opendrs: RunOpendrs) -> None:
+    add_plan()
+    assert "reject it instead" in opendrs("cancel", "lab", "k7w2x").err
+
+    add_plan_approval(opendrs)
+    answer = opendrs("reject", "lab", "k7w2x", "--because", "x")
+    assert "cancel it instead" in answer.err
+
+
+def add_plan_approval(opendrs: RunOpendrs) -> None:
+    assert opendrs("approve", "lab", "k7w2x").status == 0
+
+
+def test_approved_plan_names_the_cause_of_its_wait(opendrs: RunOpendrs) -> None:
+    add_plan()
+
+    answer = opendrs("approve", "lab", "k7w2x")
+
+    expires = f"{NOW + timedelta(seconds=3600):%Y-%m-%d %H:%M:%S} UTC"
+    assert "no controller is running" in answer.out
+    assert f"expires {expires}" in answer.out
+
+
+def test_proposed_plan_names_the_commands_that_decide(opendrs: RunOpendrs) -> None:
+    add_plan()
+    shown = opendrs("plans", "lab", "k7w2x").out
+    assert "opendrs approve lab k7w2x\n" in shown
+    assert "opendrs reject lab k7w2x --because TEXT\n" in shown
+
+    opendrs("approve", "lab", "k7w2x", "--step", "1")
+
+    approved = opendrs("plans", "lab", "k7w2x").out
+    assert "opendrs approve" not in approved
+    rows = [line.split("\t") for line in approved.splitlines() if "\t" in line][1:]
+    assert [row[3] for row in rows] == ["", *["not approved"] * 3]
 
 
 def test_expired_plan_cannot_be_approved(opendrs: RunOpendrs) -> None:

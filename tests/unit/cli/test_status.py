@@ -82,7 +82,7 @@ def test_running_controller_is_shown(opendrs: RunOpendrs) -> None:
     process = f"process {os.getpid()} on {socket.gethostname()}"
     assert f"lab: controller running: {process}\n" in found.out
     assert "policy balance, one cycle every 300 s" in found.out
-    assert "improves-balance: 2 steps" in found.out
+    assert "balance: improves-balance: 2 steps" in found.out
     assert "unfinished steps: none" in found.out
 
 
@@ -285,6 +285,33 @@ def test_next_due_entries_of_the_schedule_are_shown(opendrs: RunOpendrs) -> None
     assert due == started_at + timedelta(hours=1)
     assert (always["open"], always["mode"]) == (True, "advise")
     assert (repair["started_at"], repair["mode"]) == (None, "automatic")
+
+
+def test_entry_waits_for_running_steps(opendrs: RunOpendrs) -> None:
+    Path("opendrs.toml").write_text(CONFIG + SCHEDULE)
+    running = StepRecord(
+        run="run",
+        step=StepId("1"),
+        action=migration("vm", "a", "b"),
+        intended_at=NOON,
+    )
+    with controller() as (store, _):
+        assert "running steps have ended" not in opendrs("status", "lab").out
+        store.write(running)
+        shown = opendrs("status", "lab").out
+
+    assert "a cycle is due now, and begins when the running steps have ended" in shown
+
+
+def test_cycle_of_an_earlier_release_has_no_policy(opendrs: RunOpendrs) -> None:
+    with controller() as (store, _):
+        recorded = dict(store.load(CYCLE_KEY) or {})
+        assert recorded.pop("policy") == "balance"
+        store.save(CYCLE_KEY, recorded)
+        found = opendrs("status", "lab")
+
+    assert found.status == 0
+    assert " ago: improves-balance: 2 steps" in found.out
 
 
 def test_mode_shows_that_of_each_entry(opendrs: RunOpendrs) -> None:
