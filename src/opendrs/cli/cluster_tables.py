@@ -23,6 +23,7 @@ from opendrs.controller.serialization import violation_documents
 from opendrs.model import (
     Affinity,
     AntiAffinity,
+    DomainAffinity,
     Guest,
     GuestPriority,
     Node,
@@ -54,6 +55,7 @@ _STATE_STYLES = {
 _RULE_KINDS = {
     NodeAffinity: "node-affinity",
     Affinity: "affinity",
+    DomainAffinity: "affinity",
     AntiAffinity: "anti-affinity",
     Pin: "pin",
     TagExclusion: "exclusion",
@@ -254,7 +256,9 @@ def _rule_members(rule: Rule, *, all_names: bool) -> tuple[str, str]:
     guests: list[str] = sorted(rule.guests)
     if not isinstance(rule, Pin):
         guests += [f"with tag {tag}" for tag in sorted(rule.tags)]
-    if isinstance(rule, AntiAffinity) and not rule.is_pairwise:
+    if isinstance(rule, DomainAffinity) or (
+        isinstance(rule, AntiAffinity) and not rule.is_pairwise
+    ):
         return (", ".join(guests) if all_names else format_list(guests)), rule.limit
     if all_names:
         return ", ".join(guests), ", ".join(nodes)

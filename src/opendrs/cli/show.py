@@ -27,7 +27,7 @@ from opendrs.cli.options import (
 from opendrs.cli.recorded_state import with_recorded_nodes
 from opendrs.cli.sources import load_settings, observe, open_source
 from opendrs.config import snapshot_document
-from opendrs.model import Snapshot
+from opendrs.model import DOMAIN_ORIGIN, Snapshot
 from opendrs.rules import compile_rules, violations
 
 MAX_VIOLATIONS = 10  # contradictions and violations that are shown without --all
@@ -91,9 +91,10 @@ def _print_cluster(
     if guests or 0 < len(snapshot.guests) <= MAX_UNREQUESTED_GUESTS:
         screen.print()
         screen.print(guest_table(snapshot))
-    if snapshot.rules:
+    rules = [rule for rule in snapshot.rules if rule.origin != DOMAIN_ORIGIN]
+    if rules:
         screen.print()
-        print_rule_table(screen, snapshot.rules, show_all=show_all)
+        print_rule_table(screen, rules, show_all=show_all)
     contradictions = compile_rules(snapshot).contradictions
     violated = violations(snapshot)
     if contradictions or violated:

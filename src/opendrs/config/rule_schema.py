@@ -92,11 +92,12 @@ class NodeAffinityEntry(TypedDict):
 
 @with_config(_TWO_GUESTS_OR_TAGS)
 class AffinityEntry(TypedDict):
-    """All of these guests share a node."""
+    """All of these guests share a node, or a domain."""
 
     kind: Literal["affinity"]
     guests: NotRequired[NonEmptyNames]
     tags: NotRequired[GuestTags]
+    domain: NotRequired[DomainKey]
     strict: NotRequired[StrictFlag]
     weight: NotRequired[SoftWeight]
     name: NotRequired[RuleName]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
@@ -21,7 +23,12 @@ from opendrs.config.parsing import (
     parse,
     read_text,
 )
-from opendrs.config.rule_schema import RULES, NodeAffinityEntry, RuleEntry
+from opendrs.config.rule_schema import (
+    RULES,
+    AffinityEntry,
+    NodeAffinityEntry,
+    RuleEntry,
+)
 from opendrs.config.snapshot_schema import (
     FIELDS,
     AllocationEntry,
@@ -52,6 +59,7 @@ from opendrs.model import (
     Allocation,
     AntiAffinity,
     Disk,
+    DomainAffinity,
     Forecast,
     Guest,
     GuestId,
@@ -295,14 +303,7 @@ def rule_from_entry(entry: RuleEntry) -> Rule:
         return Pin(guests=guests, name=name, origin=origin)
     strict, tags = entry.get("strict", True), frozenset(entry.get("tags", ()))
     if entry["kind"] == "affinity":
-        return Affinity(
-            guests=guests,
-            strict=strict,
-            name=name,
-            origin=origin,
-            tags=tags,
-            weight=entry.get("weight", 1.0),
-        )
+        return _affinity(entry, guests)
     if entry["kind"] == "anti-affinity":
         return AntiAffinity(
             guests=guests,
@@ -315,6 +316,22 @@ def rule_from_entry(entry: RuleEntry) -> Rule:
             weight=entry.get("weight", 1.0),
         )
     return _node_affinity(entry, guests)
+
+
+def _affinity(
+    entry: AffinityEntry, guests: frozenset[GuestId]
+) -> Affinity | DomainAffinity:
+    kind: Callable[..., Affinity | DomainAffinity] = Affinity
+    if "domain" in entry:
+        kind = partial(DomainAffinity, domain=entry["domain"])
+    return kind(
+        guests=guests,
+        strict=entry.get("strict", True),
+        name=entry.get("name", ""),
+        origin=entry.get("origin", ""),
+        tags=frozenset(entry.get("tags", ())),
+        weight=entry.get("weight", 1.0),
+    )
 
 
 def _node_affinity(

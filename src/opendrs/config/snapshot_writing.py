@@ -20,10 +20,11 @@ from opendrs.config.snapshot_schema import FORMAT
 from opendrs.errors import InvalidFileError
 from opendrs.escapes import escape_text, escape_toml
 from opendrs.model import (
-    EXCLUSIVE_ORIGIN,
+    DERIVED_ORIGINS,
     Allocation,
     AntiAffinity,
     Disk,
+    DomainAffinity,
     Forecast,
     Guest,
     GuestPriority,
@@ -149,7 +150,7 @@ def snapshot_document(snapshot: Snapshot) -> Document:
     if snapshot.bandwidth is not None:
         fields["bandwidth"] = _number(snapshot.bandwidth)
     if snapshot.rules:
-        rules = (rule for rule in snapshot.rules if rule.origin != EXCLUSIVE_ORIGIN)
+        rules = (x for x in snapshot.rules if x.origin not in DERIVED_ORIGINS)
         fields["rules"] = [_rule(rule, snapshot) for rule in rules]
     return fields
 
@@ -288,10 +289,10 @@ def _rule(rule: Rule, snapshot: Snapshot) -> Document:
     kind, limit = "affinity", dict[str, object]()
     if isinstance(rule, AntiAffinity):
         kind = "anti-affinity"
-        if rule.domain:
-            limit["domain"] = rule.domain
         if rule.max_guests > 1:
             limit["max_guests"] = rule.max_guests
+    if isinstance(rule, AntiAffinity | DomainAffinity) and rule.domain:
+        limit = {"domain": rule.domain, **limit}
     return {
         "kind": kind,
         **members,

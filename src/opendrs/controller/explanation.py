@@ -12,6 +12,7 @@ from opendrs.controller.replay import recorded_limits
 from opendrs.controller.stay_reasons import StayReason, StayReasons
 from opendrs.errors import ConfigurationError, StoreError
 from opendrs.model import (
+    DOMAIN_ORIGIN,
     Guest,
     GuestId,
     GuestPriority,
@@ -262,6 +263,8 @@ def _guest_details(snapshot: Snapshot, guest: Guest) -> Iterator[str]:
     if guest.lock:
         yield f"locked by: {guest.lock}"
     for rule in snapshot.rules:
+        if rule.origin == DOMAIN_ORIGIN:
+            continue  # realizes the rule before it
         if isinstance(rule, TagExclusion | GuestPriority):
             applies = rule.applies_to(guest)
         else:

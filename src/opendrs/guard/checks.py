@@ -8,7 +8,7 @@ the violations.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,7 +21,9 @@ from opendrs.guard.storage import (
 )
 from opendrs.model import (
     Action,
+    DomainAffinity,
     Guest,
+    GuestId,
     GuestState,
     Limits,
     LiveMigration,
@@ -456,7 +458,40 @@ def rule_violated(context: CheckContext) -> str | None:
     for before, change, when in futures:
         if violated := new_violations(before, change(before, context.migrations)):
             return f"{violated[0]}, {when}"
+    return _separation(context.migrations, snapshot)
+
+
+def _separation(migrations: Iterable[Migration], snapshot: Snapshot) -> str | None:
+    """Return the strict rule whose guests would newly be in several domains.
+
+    A migrating guest is in the domains of both nodes until it has arrived.
+    """
+    targets = {each.guest: each.target for each in migrations}
+    for rule in snapshot.rules:
+        if not (isinstance(rule, DomainAffinity) and rule.strict):
+            continue
+        moving = {name: targets[name] for name in rule.guests if name in targets}
+        if not moving:
+            continue
+        after = _domains(rule, snapshot, moving)
+        if len(after) > 1 and len(_domains(rule, snapshot, {})) == 1:
+            names = ", ".join(sorted(each or "none" for each in after))
+            return f"{rule}: in several domains: {names}"
     return None
+
+
+def _domains(
+    rule: DomainAffinity, snapshot: Snapshot, moving: Mapping[GuestId, NodeId]
+) -> set[str]:
+    """Return the domains of the active guests of *rule* while some of them migrate."""
+    nodes: set[NodeId] = set()
+    for name in rule.guests & snapshot.guests.keys():
+        guest = snapshot.guests[name]
+        if guest.is_active:
+            nodes.update(guest.occupied_nodes)
+            if name in moving:
+                nodes.add(moving[name])
+    return {snapshot.nodes[name].domain(rule.domain) or "" for name in nodes}
 
 
 def _during(snapshot: Snapshot, migrations: tuple[Migration, ...]) -> Snapshot:

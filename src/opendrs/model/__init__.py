@@ -74,6 +74,8 @@ from opendrs.model.resources import max_plausible_cpu as max_plausible_cpu
 from opendrs.model.resources import max_plausible_memory as max_plausible_memory
 from opendrs.model.resources import require_load_name as require_load_name
 from opendrs.model.resources import resource_pair as resource_pair
+from opendrs.model.rule import DERIVED_ORIGINS as DERIVED_ORIGINS
+from opendrs.model.rule import DOMAIN_ORIGIN as DOMAIN_ORIGIN
 from opendrs.model.rule import EXCLUSIVE_ORIGIN as EXCLUSIVE_ORIGIN
 from opendrs.model.rule import MAX_PRIORITY as MAX_PRIORITY
 from opendrs.model.rule import MIN_PRIORITY as MIN_PRIORITY
@@ -81,6 +83,7 @@ from opendrs.model.rule import NORMAL_PRIORITY as NORMAL_PRIORITY
 from opendrs.model.rule import PRIORITIES as PRIORITIES
 from opendrs.model.rule import Affinity as Affinity
 from opendrs.model.rule import AntiAffinity as AntiAffinity
+from opendrs.model.rule import DomainAffinity as DomainAffinity
 from opendrs.model.rule import GuestPriority as GuestPriority
 from opendrs.model.rule import NodeAffinity as NodeAffinity
 from opendrs.model.rule import Pin as Pin

@@ -23,6 +23,9 @@ MIN_PRIORITY, MAX_PRIORITY = 0.01, 100.0
 
 
 EXCLUSIVE_ORIGIN = "exclusive nodes"  # of the rules that keep other guests off
+DOMAIN_ORIGIN = "affinity within a domain"  # of the rules that keep guests in it
+DERIVED_ORIGINS = (EXCLUSIVE_ORIGIN, DOMAIN_ORIGIN)
+"""Origins of the rules that `opendrs.rules.with_chosen` adds."""
 NO_NAMES: frozenset[str] = frozenset()
 
 
@@ -88,6 +91,8 @@ class NodeAffinity(_NamedRule):
         groups: Groups of further nodes, also added, with the priority 0.
         exclusive: Whether all other guests keep off these nodes.
         weight: Weight of a soft rule, relative to other soft rules.
+        domain: Key of the domain whose nodes these are, of a rule that keeps the guests
+            of a `DomainAffinity` in it; otherwise empty.
     """
 
     guests: frozenset[GuestId] = frozenset()
@@ -100,12 +105,13 @@ class NodeAffinity(_NamedRule):
     groups: frozenset[str] = NO_NAMES
     exclusive: bool = False
     weight: float = 1.0
+    domain: str = ""
 
     def __post_init__(self) -> None:
         _require_weight("node-affinity", self.weight, strict=self.strict)
         _require_names(self.guests | self.tags, 1, "node-affinity rule: guests")
         nodes = frozenset[str](self.nodes) | self.labels | self.groups
-        if self.origin != EXCLUSIVE_ORIGIN:  # all nodes may be for other guests
+        if self.origin not in DERIVED_ORIGINS:  # these may leave no node
             _require_names(nodes, 1, "node-affinity rule: nodes")
         object.__setattr__(self, "nodes", MappingProxyType(dict(self.nodes)))
 
@@ -147,6 +153,49 @@ class Affinity(_NamedRule):
         """Return the name of the rule, or a description."""
         guests = _format_chosen(self.guests, max_names, tag=self.tags)
         return self.name or f"affinity of {guests}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainAffinity(_NamedRule):
+    """Placement of all *guests* in one failure domain.
+
+    `opendrs.rules.with_chosen` adds the rule that keeps them on the nodes of the domain
+    that suits best; a snapshot without that rule is not bound.
+
+    Attributes:
+        domain: Key of the node labels that name the domains, as for `AntiAffinity`. The
+            nodes without such a label are in no domain.
+        guests: Guests that the rule applies to.
+        strict: Whether the rule must hold, or is only preferred.
+        name: Name given by the operator; empty if none.
+        origin: Where the rule is defined; empty if unknown.
+        tags: Tags of further guests, as for `NodeAffinity`.
+        weight: Weight of a soft rule, relative to other soft rules.
+    """
+
+    domain: str
+    guests: frozenset[GuestId] = frozenset()
+    strict: bool = True
+    name: str = ""
+    origin: str = ""
+    tags: frozenset[str] = NO_NAMES
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_weight("affinity", self.weight, strict=self.strict)
+        _require_names(frozenset({self.domain} - {""}), 1, "affinity rule: domain")
+        if not self.tags:
+            _require_names(self.guests, 2, "affinity rule: guests")
+
+    @property
+    def limit(self) -> str:
+        """Return where the guests are, in words."""
+        return f"within one {self.domain}"
+
+    def describe(self, max_names: int | None = None) -> str:
+        """Return the name of the rule, or a description."""
+        guests = _format_chosen(self.guests, max_names, tag=self.tags)
+        return self.name or f"affinity {self.limit} of {guests}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,4 +335,12 @@ class GuestPriority(_NamedRule):
         return self.name or f"priority {self.value:g} of {' and '.join(members)}"
 
 
-Rule = NodeAffinity | Affinity | AntiAffinity | Pin | TagExclusion | GuestPriority
+Rule = (
+    NodeAffinity
+    | Affinity
+    | DomainAffinity
+    | AntiAffinity
+    | Pin
+    | TagExclusion
+    | GuestPriority
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from opendrs.model import GuestId, Limits, NodeId, Snapshot
@@ -11,7 +11,7 @@ from opendrs.placement.arrays import NO_NODE, DisplacedGroup, PlacementArrays
 from opendrs.placement.reasons import describe_reasons
 from opendrs.placement.search import PlacementResult, SearchBudget, place_groups
 from opendrs.placement.state import PlacementState
-from opendrs.rules import restart_blocker
+from opendrs.rules import chooses_domain, other_domains, restart_blocker
 
 MAX_PAIR_PLACEMENTS = 200_000  # restarts for which pairs of nodes are evaluated
 
@@ -98,11 +98,30 @@ class _FailureModel:
     ) -> Iterator[IntoleratedFailure]:
         """Yield the failures among *combined* that are not tolerated."""
         for nodes in combined:
-            failure = self._failure(nodes)
+            failure = self.failure(nodes)
+            if failure is not None:
+                failure = self._with_other_domains(failure, nodes)
             if failure is not None:
                 yield failure
 
-    def _failure(self, nodes: tuple[int, ...]) -> IntoleratedFailure | None:
+    def _with_other_domains(
+        self, failure: IntoleratedFailure, nodes: tuple[int, ...]
+    ) -> IntoleratedFailure | None:
+        """Return *failure*; None if guests can gather in other domains after it."""
+        snapshot, closed = self.arrays.snapshot, frozenset(failure.nodes)
+        if not chooses_domain(snapshot, closed):
+            return failure
+        others = other_domains(snapshot, closed)
+        is_proven = failure.is_proven and others is not None
+        for each in others or ():
+            found = _FailureModel(each, self.arrays.limits).failure(nodes)
+            if found is None:
+                return None
+            is_proven = is_proven and found.is_proven
+        return replace(failure, is_proven=is_proven)
+
+    def failure(self, nodes: tuple[int, ...]) -> IntoleratedFailure | None:
+        """Return the failure of *nodes*, with these domains; None if tolerated."""
         arrays, state = self.arrays, self._state
         parts = tuple(part for node in nodes for part in arrays.parts_on[node])
         groups = [group for node in nodes for group in self._groups[node]]

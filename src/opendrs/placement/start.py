@@ -10,6 +10,7 @@ from opendrs.metrics import NodeLoad
 from opendrs.model import (
     Affinity,
     AntiAffinity,
+    DomainAffinity,
     Guest,
     GuestId,
     GuestKind,
@@ -190,12 +191,12 @@ def _with_new_guests(
         },
         rules=tuple(_with_members(rule, request, names) for rule in snapshot.rules),
     )
-    return with_chosen(with_guests)
+    return with_chosen(with_guests, closed=(NOT_STARTED,))
 
 
 def _with_members(rule: Rule, request: StartRequest, names: list[GuestId]) -> Rule:
     """Return *rule* with the guests *names* if it applies to those of *request*."""
-    if not isinstance(rule, Affinity | AntiAffinity | NodeAffinity):
+    if not isinstance(rule, Affinity | DomainAffinity | AntiAffinity | NodeAffinity):
         return rule
     tags = {f"tag {tag}" for tag in request.tags}  # origin of rules of Proxmox VE tags
     if request.like not in rule.guests and rule.origin not in tags:

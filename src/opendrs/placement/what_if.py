@@ -28,9 +28,12 @@ from opendrs.placement.search import SearchBudget, place_groups
 from opendrs.placement.state import PlacementState
 from opendrs.rules import (
     Violation,
+    chooses_domain,
     new_violations,
+    other_domains,
     restart_blocker,
     usable_memory,
+    with_domain_rules,
 )
 
 ANY_MOBILITY = MobilityFilter(
@@ -107,10 +110,11 @@ def apply_scenario(
     """Return *snapshot* after *scenario*.
 
     Nodes are added first, then the load grows. The guests of failed nodes then restart,
-    and those of removed nodes migrate, by the rules and the limits of memory. A guest
-    whose memory is not measured has no feasible node. Pins, locks and mobility keep a
-    guest on a removed node; a failed node leaves them no choice, and only guests that
-    are bound to it stay down.
+    and those of removed nodes migrate, by the rules and the limits of memory. Guests
+    that belong in one domain may go to any if all of them are displaced. A guest whose
+    memory is not measured has no feasible node. Pins, locks and mobility keep a guest
+    on a removed node; a failed node leaves them no choice, and only guests that are
+    bound to it stay down.
 
     Raises:
         UnknownNodeError: A node of the scenario is not in the snapshot.
@@ -119,6 +123,25 @@ def apply_scenario(
     closed = tuple(dict.fromkeys((*scenario.fail, *scenario.remove)))
     grown = with_growth(with_added_nodes(snapshot, scenario.add), scenario.growth)
     grown = without_arrivals(grown, closed)
+    grown = replace(grown, rules=with_domain_rules(grown.rules, grown, closed))
+    first = _after(grown, snapshot, scenario, limits)
+    if not first.unplaced or not chooses_domain(grown, closed):
+        return first
+    others = other_domains(grown, closed)
+    is_proven = first.is_proven and others is not None
+    for each in others or ():
+        result = _after(each, snapshot, scenario, limits)
+        if not result.unplaced:
+            return result
+        is_proven = is_proven and result.is_proven
+    return replace(first, is_proven=is_proven)
+
+
+def _after(
+    grown: Snapshot, before: Snapshot, scenario: Scenario, limits: Limits
+) -> ScenarioResult:
+    """Return *grown* after nodes of *scenario* fail and others are removed."""
+    closed = tuple(dict.fromkeys((*scenario.fail, *scenario.remove)))
     arrays = PlacementArrays(grown, limits)
     bound = dict(_bound_guests(arrays, scenario, limits))
     parts = [part for name in closed for part in arrays.parts_on[arrays.index[name]]]
@@ -139,12 +162,12 @@ def apply_scenario(
     targets = {each.guest: each.target for each in placed}
     after = with_closed_nodes(grown, closed, targets)
     return ScenarioResult(
-        before=snapshot,
+        before=before,
         after=after,
         placed=tuple(sorted(placed, key=lambda each: each.guest)),
         unplaced=tuple(sorted(unplaced, key=lambda each: each.guest)),
         is_proven=result.is_proven,
-        short_of_memory=tuple(_newly_short(snapshot, after, limits)),
+        short_of_memory=tuple(_newly_short(before, after, limits)),
         new_violations=new_violations(grown, after),
     )
 

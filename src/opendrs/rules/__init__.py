@@ -9,6 +9,12 @@ from opendrs.rules.chosen import with_rules as with_rules
 from opendrs.rules.compilation import CompiledRules as CompiledRules
 from opendrs.rules.compilation import compile_rules as compile_rules
 from opendrs.rules.contradictions import Contradiction as Contradiction
+from opendrs.rules.domain_affinity import chooses_domain as chooses_domain
+from opendrs.rules.domain_affinity import is_choice as is_choice
+from opendrs.rules.domain_affinity import other_domains as other_domains
+from opendrs.rules.domain_affinity import with_domain_rules as with_domain_rules
+from opendrs.rules.domain_affinity import without_choices as without_choices
+from opendrs.rules.domain_choices import domain_nodes as domain_nodes
 from opendrs.rules.domain_limits import DomainLimit as DomainLimit
 from opendrs.rules.domain_limits import domains as domains
 from opendrs.rules.domain_limits import excess as excess

@@ -6,13 +6,15 @@ observation, so that a new guest with a tag, or a new node with a label, joins.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from opendrs.model import (
+    DERIVED_ORIGINS,
     EXCLUSIVE_ORIGIN,
     Affinity,
     AntiAffinity,
+    DomainAffinity,
     Guest,
     GuestId,
     Node,
@@ -21,35 +23,50 @@ from opendrs.model import (
     Rule,
     Snapshot,
 )
+from opendrs.rules.domain_affinity import with_domain_rules
 
-ChoosingRule = Affinity | AntiAffinity | NodeAffinity
+ChoosingRule = Affinity | DomainAffinity | AntiAffinity | NodeAffinity
 
 
-def with_chosen(snapshot: Snapshot) -> Snapshot:
+def with_chosen(snapshot: Snapshot, closed: Collection[NodeId] = ()) -> Snapshot:
     """Return *snapshot* whose rules name the guests and nodes that they choose.
 
     A snapshot without such rules is returned unchanged.
+
+    Args:
+        snapshot: The cluster.
+        closed: Nodes whose guests need another one, in any domain.
     """
-    rules = choose(snapshot.rules, snapshot)
+    rules = choose(snapshot.rules, snapshot, closed)
     return snapshot if rules is snapshot.rules else replace(snapshot, rules=rules)
 
 
 def with_rules(snapshot: Snapshot, rules: Iterable[Rule]) -> Snapshot:
     """Return *snapshot* with those of *rules* that it does not have yet."""
-    chosen = choose(tuple(rules), snapshot)
+    chosen = _choose_names(tuple(rules), snapshot)
     added = [rule for rule in chosen if rule not in snapshot.rules]
-    return replace(snapshot, rules=(*snapshot.rules, *added))
+    every = with_domain_rules((*snapshot.rules, *added), snapshot)
+    return replace(snapshot, rules=every)
 
 
-def choose(rules: tuple[Rule, ...], snapshot: Snapshot) -> tuple[Rule, ...]:
+def choose(
+    rules: tuple[Rule, ...], snapshot: Snapshot, closed: Collection[NodeId] = ()
+) -> tuple[Rule, ...]:
     """Return *rules* with the guests and nodes of *snapshot* that they choose.
 
-    After an exclusive rule follows the one that keeps all other guests off its nodes.
-    The result is the same for rules that were returned before.
+    After an exclusive rule follows the one that keeps all other guests off its nodes,
+    and after an affinity within a domain the one that keeps its guests in a domain. The
+    result is the same for rules that were returned before.
+
+    Args:
+        rules: The rules.
+        snapshot: Guests and nodes among which they choose.
+        closed: Nodes whose guests need another one, in any domain.
     """
-    if not any(_chooses(rule) or rule.origin == EXCLUSIVE_ORIGIN for rule in rules):
-        return rules
-    return tuple(_chosen(rules, snapshot))
+    named = _choose_names(rules, snapshot)
+    if not any(isinstance(rule, DomainAffinity) for rule in named):
+        return named
+    return with_domain_rules(named, snapshot, closed)
 
 
 def chosen_by_tag(rule: ChoosingRule, guests: Iterable[Guest]) -> frozenset[GuestId]:
@@ -72,15 +89,23 @@ def chosen_by_label(rule: NodeAffinity, nodes: Iterable[Node]) -> frozenset[Node
     )
 
 
+def _choose_names(rules: tuple[Rule, ...], snapshot: Snapshot) -> tuple[Rule, ...]:
+    """Return *rules* with the names that they choose; themselves if none choose."""
+    if not any(_chooses(rule) or rule.origin in DERIVED_ORIGINS for rule in rules):
+        return rules
+    return tuple(_chosen(rules, snapshot))
+
+
 def _chooses(rule: Rule) -> bool:
     if isinstance(rule, NodeAffinity):
         return bool(rule.tags or rule.labels or rule.groups or rule.exclusive)
-    return isinstance(rule, Affinity | AntiAffinity) and bool(rule.tags)
+    kinds = Affinity | DomainAffinity | AntiAffinity
+    return isinstance(rule, kinds) and bool(rule.tags)
 
 
 def _chosen(rules: Iterable[Rule], snapshot: Snapshot) -> Iterator[Rule]:
     for rule in rules:
-        if rule.origin == EXCLUSIVE_ORIGIN:
+        if rule.origin in DERIVED_ORIGINS:
             continue
         if not isinstance(rule, ChoosingRule) or not _chooses(rule):
             yield rule

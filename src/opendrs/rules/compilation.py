@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from opendrs.model import (
+    DOMAIN_ORIGIN,
     Affinity,
     AntiAffinity,
     GuestId,
@@ -30,6 +31,7 @@ from opendrs.rules.affinity_groups import (
     other_members,
 )
 from opendrs.rules.contradictions import Contradiction, find_contradictions
+from opendrs.rules.domain_contradictions import contradictions_in_all_domains
 from opendrs.rules.domain_limits import DomainLimit, domain_limits, limits_of_guests
 
 
@@ -69,12 +71,13 @@ def compile_rules(snapshot: Snapshot) -> CompiledRules:
     Guests that are not in the snapshot are ignored. An anti-affinity rule with fewer
     than two existing guests has no effect.
     """
-    groups = connected_components(guests_of_rules(snapshot, Affinity, strict=True))
-    together = {guest: group for group in groups for guest in group}
+    together = _strict_groups(snapshot)
     apart = other_members(guests_of_rules(snapshot, AntiAffinity, strict=True))
     nodes = _common_nodes(together, _allowed_nodes(snapshot))
     immovable = _immovable_guests(snapshot)
     contradictions = find_contradictions(snapshot, together, nodes, immovable)
+    if any(rule.origin == DOMAIN_ORIGIN for rule in snapshot.rules):
+        contradictions = contradictions_in_all_domains(snapshot, stated_contradictions)
     limits = domain_limits(snapshot)
     return CompiledRules(
         together=together,
@@ -88,6 +91,20 @@ def compile_rules(snapshot: Snapshot) -> CompiledRules:
         immovable={**_contradictory_guests(contradictions), **immovable},
         contradictions=contradictions,
     )
+
+
+def stated_contradictions(snapshot: Snapshot) -> tuple[Contradiction, ...]:
+    """Return the contradictions among the rules, with the domains that they state."""
+    together = _strict_groups(snapshot)
+    nodes = _common_nodes(together, _allowed_nodes(snapshot))
+    immovable = _immovable_guests(snapshot)
+    return find_contradictions(snapshot, together, nodes, immovable)
+
+
+def _strict_groups(snapshot: Snapshot) -> dict[GuestId, GuestSet]:
+    """Return the members of the strict affinity group of each guest."""
+    groups = connected_components(guests_of_rules(snapshot, Affinity, strict=True))
+    return {guest: group for group in groups for guest in group}
 
 
 def _implied_apart(

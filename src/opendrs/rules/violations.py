@@ -13,6 +13,7 @@ from itertools import combinations, compress
 from operator import is_not, itemgetter
 
 from opendrs.model import (
+    DOMAIN_ORIGIN,
     Affinity,
     AntiAffinity,
     Guest,
@@ -64,9 +65,10 @@ def violations(snapshot: Snapshot) -> tuple[Violation, ...]:
     A migrating guest counts on both nodes, a stopped one on none. An anti-affinity rule
     gives one violation per pair of guests on one node; with a domain or more than one
     guest, one per domain. An affinity rule gives one for all of its guests, a node
-    affinity one per guest. Pins and tag exclusions concern migrations, not
-    placements, and are never violated. A guest on a node in maintenance violates the
-    rule that drains it.
+    affinity one per guest. An affinity within a domain gives one per guest outside of
+    the chosen domain, unless all are in one. Pins and tag exclusions concern
+    migrations, not placements, and are never violated. A guest on a node in maintenance
+    violates the rule that drains it.
     """
     return _violations_of((*snapshot.rules, *drain_rules(snapshot)), snapshot)
 
@@ -120,7 +122,9 @@ def count_strict(violations: Iterable[Violation]) -> ViolationCount:
 def strict_rules(snapshot: Snapshot) -> int:
     """Return the number of strict rules of *snapshot*, with those that drain nodes."""
     rules = (*snapshot.rules, *drain_rules(snapshot))
-    return sum(getattr(rule, "strict", True) for rule in rules)
+    return sum(
+        getattr(rule, "strict", True) and rule.origin != DOMAIN_ORIGIN for rule in rules
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +283,19 @@ def _affinity_violations(rule: Affinity, snapshot: Snapshot) -> list[Violation]:
 def _node_affinity_violations(
     rule: NodeAffinity, snapshot: Snapshot
 ) -> list[Violation]:
-    return [
+    found = [
         Violation(rule, frozenset({guest.id}), frozenset(wrong))
         for guest in _active_guests(rule, snapshot)
         if (wrong := set(guest.occupied_nodes) - set(rule.nodes))
     ]
+    return [] if found and _is_in_one_domain(rule, snapshot) else found
+
+
+def _is_in_one_domain(rule: NodeAffinity, snapshot: Snapshot) -> bool:
+    """Return whether *rule* demands a domain, and all of its guests are in any one."""
+    if not rule.domain:
+        return False
+    guests = _active_guests(rule, snapshot)
+    nodes = {name for guest in guests for name in guest.occupied_nodes}
+    domains = {snapshot.nodes[name].domain(rule.domain) for name in nodes}
+    return len(domains) == 1 and None not in domains

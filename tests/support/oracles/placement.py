@@ -8,6 +8,7 @@ from itertools import combinations, product
 from opendrs.model import (
     Affinity,
     AntiAffinity,
+    DomainAffinity,
     GuestId,
     NodeAffinity,
     NodeId,
@@ -40,7 +41,9 @@ def violated_rules(snapshot: Snapshot, placement: Placement) -> set[RuleViolatio
 def _violations_of(
     rule: object, placement: Placement, snapshot: Snapshot
 ) -> Iterator[frozenset[GuestId]]:
-    if isinstance(rule, NodeAffinity):
+    if isinstance(rule, DomainAffinity):
+        yield from _separations(rule, placement, snapshot)
+    elif isinstance(rule, NodeAffinity) and not rule.domain:
         for guest in rule.guests & set(placement):
             if not placement[guest] <= set(rule.nodes):
                 yield frozenset({guest})
@@ -57,6 +60,20 @@ def _violations_of(
         guests = rule.guests & set(placement)
         if guests and not frozenset.intersection(*(placement[g] for g in guests)):
             yield frozenset(guests)
+
+
+def _separations(
+    rule: DomainAffinity, placement: Placement, snapshot: Snapshot
+) -> Iterator[frozenset[GuestId]]:
+    """Yield the guests of *rule* if they are in several domains, or in none.
+
+    The node affinity that realizes the rule is not judged.
+    """
+    guests = rule.guests & set(placement)
+    nodes = frozenset[NodeId]().union(*(placement[guest] for guest in guests))
+    found = {_domain(snapshot, node, rule.domain) for node in nodes}
+    if len(guests) > 1 and (len(found) > 1 or "" in found):
+        yield frozenset(guests)
 
 
 def _domain(snapshot: Snapshot, node: NodeId, key: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from opendrs.model import (
     Affinity,
     AntiAffinity,
+    DomainAffinity,
     Guest,
     GuestId,
     Limits,
@@ -123,11 +124,17 @@ def _keeps_rules(
     for rule in snapshot.rules:
         if isinstance(rule, Pin | TagExclusion) or not rule.strict:
             continue
+        if isinstance(rule, NodeAffinity) and rule.domain:
+            continue  # realizes the rule of a domain, which is judged itself
         if isinstance(rule, NodeAffinity) and _excludes(rule, guest, node):
             return False
         if guest.id not in rule.guests:
             continue
         others = [running.get(name) for name in rule.guests - {guest.id}]
+        if isinstance(rule, DomainAffinity):
+            beside = {_label(snapshot.nodes[place], rule) for place in others if place}
+            if beside and (beside != {_label(node, rule)} or "" in beside):
+                return False
         if isinstance(rule, AntiAffinity):
             racks = [
                 place if not rule.domain else snapshot.nodes[place].labels
@@ -138,6 +145,13 @@ def _keeps_rules(
             if racks.count(here) >= rule.max_guests:
                 return False
     return True
+
+
+def _label(node: Node, rule: DomainAffinity) -> str:
+    """Return the domain of *node* for *rule*; empty without a label."""
+    start = f"{rule.domain}="
+    found = sorted(each for each in node.labels if each.startswith(start))
+    return found[0].removeprefix(start) if found else ""
 
 
 def _excludes(rule: NodeAffinity, guest: Guest, node: Node) -> bool:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any
 
 from opendrs.controller.views.remedies import remedy
 from opendrs.model import (
+    DOMAIN_ORIGIN,
     Affinity,
     AntiAffinity,
+    DomainAffinity,
     GuestId,
     GuestPriority,
     NodeAffinity,
@@ -30,6 +33,7 @@ Document = dict[str, Any]
 MAX_REASONS = 3  # reasons why guests that violate a rule stay, that are listed
 _KINDS: Mapping[type, str] = {
     Affinity: "affinity",
+    DomainAffinity: "affinity",
     AntiAffinity: "anti-affinity",
     NodeAffinity: "node-affinity",
     Pin: "pin",
@@ -60,27 +64,44 @@ def rule_documents(snapshot: Snapshot, decision: Plain) -> list[Document]:
 
     Returns:
         For each rule `rule` (its name, or a description), `name`, `kind`, `strict`,
-        `origin`, `guests` that it binds, `nodes` that it names, `state`
-        (`RuleState`), `detail`, `violating_guests`, `violating_nodes`, and `repair`:
-        what repairs it; None if nothing is to be repaired.
+        `origin`, `guests` that it binds, `nodes` that it names or keeps them on,
+        `state` (`RuleState`), `detail`, `violating_guests`, `violating_nodes`, and
+        `repair`: what repairs it; None if nothing is to be repaired.
     """
-    rules: list[Rule] = list(snapshot.rules)
+    rules = [rule for rule in snapshot.rules if rule.origin != DOMAIN_ORIGIN]
+    keeps = _domain_rules(snapshot)
+    listed = {id(rule): id(rule) for rule in rules}
+    listed.update((id(rule), affinity) for affinity, rule in keeps.items())
     violated: dict[int | str, list[Violation]] = {}
-    listed = {id(rule) for rule in rules}
     for each in violations(snapshot):
-        key = id(each.rule) if id(each.rule) in listed else NODE_STATE_ORIGIN
+        key = listed.get(id(each.rule), NODE_STATE_ORIGIN)
         violated.setdefault(key, []).append(each)
     contradictions = compile_rules(snapshot).contradictions
     documents = [
         _document(rule, snapshot, decision, violated.get(id(rule), ()), contradictions)
         for rule in rules
     ]
+    for rule, document in zip(rules, documents, strict=True):
+        document["nodes"] = _named_nodes(keeps.get(id(rule), rule))
     drains = violated.get(NODE_STATE_ORIGIN, ())
     documents += [
         _document(rule, snapshot, decision, drains, ())
         for rule in drain_rules(snapshot)
     ]
     return documents
+
+
+def _domain_rules(snapshot: Snapshot) -> dict[int, Rule]:
+    """Return the rule that keeps guests in a domain, by the id of their affinity."""
+    return {
+        id(affinity): rule
+        for affinity, rule in pairwise(snapshot.rules)
+        if rule.origin == DOMAIN_ORIGIN
+    }
+
+
+def _named_nodes(rule: Rule) -> list[NodeId]:
+    return sorted(rule.nodes) if isinstance(rule, NodeAffinity) else []
 
 
 def rules_of(
@@ -127,7 +148,7 @@ def _document(
         "strict": getattr(rule, "strict", True),
         "origin": rule.origin,
         "guests": guests if is_drain else bound,
-        "nodes": sorted(rule.nodes) if isinstance(rule, NodeAffinity) else [],
+        "nodes": _named_nodes(rule),
         "state": state.value,
         "detail": detail,
         "violating_guests": guests,

@@ -27,7 +27,7 @@ from opendrs.policies.optimize.movable_groups import (
     movable_units,
 )
 from opendrs.policies.optimize.objective import Goal
-from opendrs.rules import drained_nodes
+from opendrs.rules import chooses_domain, drained_nodes
 
 ANY_PLAN = "with any plan that transfers at most as much memory"
 MIN_SHOWN_GAP = 0.0005  # fraction below which the gap to the lower bound is not shown
@@ -118,11 +118,13 @@ def _empty_decision(candidate: CandidatePlan) -> Decision[None]:
 def _bound_note(candidate: CandidatePlan) -> Iterator[str]:
     """Yield a note with the gap between *candidate* and the lower bound.
 
-    There is no note if nodes are drained, because the bound counts them, or if balance
-    is no goal.
+    There is no note if nodes are drained, because the bound counts them, if guests
+    might gather in another domain, which it does not count, or if balance is no goal.
     """
     context = candidate.context
     if drained_nodes(context.snapshot) or Goal.BALANCE not in context.priorities:
+        return
+    if chooses_domain(context.snapshot):
         return
     scale = math.sqrt(len(context.cluster.node_ids) * sum(context.weights))
     if scale <= 0:

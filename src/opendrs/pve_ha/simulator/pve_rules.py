@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from opendrs.model import (
     Affinity,
     AntiAffinity,
+    DomainAffinity,
     GuestId,
     GuestPriority,
     NodeAffinity,
@@ -85,12 +86,15 @@ def _translate(rule: Rule, names: PveNames) -> PveRule | str:
         return NodeAffinityRule(resources=services, nodes=nodes, strict=rule.strict)
     if reason := _unsupported(rule):
         return f"the HA manager of Proxmox VE {reason}"
+    assert not isinstance(rule, DomainAffinity)  # noqa: S101 - not supported
     if len(services) < 2:
         return "fewer than two of its guests are HA-managed"
     return ResourceAffinityRule(resources=services, affinity=_pve_affinity(rule))
 
 
-def _unsupported(rule: Affinity | AntiAffinity) -> str | None:
+def _unsupported(rule: Affinity | DomainAffinity | AntiAffinity) -> str | None:
+    if isinstance(rule, DomainAffinity):
+        return "has no affinity within a domain"
     if not rule.strict:
         return "supports only strict rules between guests"
     if isinstance(rule, AntiAffinity) and not rule.is_pairwise:
