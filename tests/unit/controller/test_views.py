@@ -17,6 +17,7 @@ from opendrs.controller.status import FAILED, ControllerProcess, LastCycle
 from opendrs.controller.views.attention import (
     ExceptionCode,
     draining_nodes,
+    failed_steps,
     violated_rules,
 )
 from opendrs.controller.views.cluster_columns import EMPTY_COLUMNS, cluster_columns
@@ -60,6 +61,7 @@ from opendrs.ports import (
 )
 from support.builders import NOON, cluster, guest, guest_ids, node
 from support.recorded_cycles import decided
+from support.simulated_cluster import migration
 
 LOPSIDED = cluster(
     nodes={"a": 0.8, "b": 0.0},
@@ -170,6 +172,27 @@ def test_nodes_that_receive_no_guests_have_a_reason() -> None:
         NodeReason.NODE_FULL: ["h"],
     }
     assert all(each["change"] for each in documents)
+
+
+def test_failed_step_begins_with_the_guest_and_the_nodes() -> None:
+    moved = StepRecord(
+        run="run 1",
+        step=StepId("2"),
+        action=migration("vm1", "a", "b"),
+        intended_at=NOON,
+        outcome=Outcome.ABORTED,
+        detail="timeout",
+    )
+    powered = replace(moved, action=PowerOn(NodeId("c")), outcome=Outcome.FAILED)
+    done = replace(moved, outcome=Outcome.DONE)
+
+    found = list(failed_steps([moved, powered, done]))
+
+    assert [each["detail"] for each in found] == [
+        "vm1: a → b: aborted: timeout (step 2 of run 1)",
+        "power-on of c: failed: timeout (step 2 of run 1)",
+    ]
+    assert {each["code"] for each in found} == {ExceptionCode.STEP_FAILED}
 
 
 def test_drained_nodes_are_one_exception_each() -> None:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
+from opendrs.controller.serialization import action_document
 from opendrs.controller.views.cluster_columns import ClusterColumns
-from opendrs.model import Limits, StepId, format_count
+from opendrs.model import Action, Limits, StepId, format_count
 from opendrs.ports import Outcome, StepRecord
 from opendrs.rules.maintenance import NAME_START
 
@@ -167,5 +168,12 @@ def failed_steps(records: Iterable[StepRecord]) -> Iterator[ExceptionEntry]:
     for each in sorted(failed, key=lambda record: record.intended_at, reverse=True):
         step: StepId = each.step
         detail = f"{each.outcome}: {each.detail}" if each.detail else str(each.outcome)
-        detail = f"step {step} of {each.run}: {detail}"
+        detail = f"{_action_text(each.action)}: {detail} (step {step} of {each.run})"
         yield exception_entry(ExceptionCode.STEP_FAILED, f"{each.run}/{step}", detail)
+
+
+def _action_text(action: Action) -> str:
+    document = action_document(action)
+    if document["guest"] is None:
+        return f"{document['kind']} of {document['target']}"
+    return f"{document['guest']}: {document['source']} → {document['target']}"

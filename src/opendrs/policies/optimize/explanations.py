@@ -248,7 +248,9 @@ class MoveExplanations:
         more = node_costs(self._problem, load + self._problem.demand[group], every)
         more -= node_costs(self._problem, load, every)
         may = self._problem.allowed[self._problem.class_of[group]]
-        better = np.flatnonzero(~may & (more < more[target] * (1 - 1e-9)))
+        # The target itself can be one that a soft rule excludes while others remain.
+        margin = 1e-9 * abs(more[target])
+        better = np.flatnonzero(~may & (more < more[target] - margin))
         named = 0
         for node in better[np.argsort(more[better], kind="stable")]:
             name = self._cluster.node_ids[node]

@@ -6,7 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from opendrs.model import Affinity, GuestId, Mobility, Pressure, Resources, Stall
+from opendrs.model import (
+    Affinity,
+    GuestId,
+    Mobility,
+    NodeAffinity,
+    NodeId,
+    NodeState,
+    Pressure,
+    Resources,
+    Stall,
+)
+from opendrs.policies import Drain
 from opendrs.policies.optimize import Optimize
 from support.builders import cluster, guest_ids
 from support.oracles.interleavings import migration_of
@@ -68,3 +79,24 @@ def test_explanation_states_contention() -> None:
     )
 
     assert all(number in step.detail for number in ("2.50", "20.00", "65%", "50%"))
+
+
+def test_explanation_of_a_target_that_is_not_preferred_names_it_once() -> None:
+    # The soft rule prefers b, but the drain places x on the empty node c.
+    near = NodeAffinity(
+        guests=guest_ids("x"),
+        nodes={NodeId("a"): 1, NodeId("b"): 2, NodeId("c"): 1},
+        strict=False,
+    )
+    snapshot = cluster(
+        nodes={"a": 0.2, "b": 0.5, "c": 0.0, "d": 0.1},
+        guests={"x": ("a", 0.2), "y": ("b", 0.5)},
+        rules=[near],
+    )
+    drained = replace(snapshot.nodes[NodeId("a")], state=NodeState.MAINTENANCE)
+    snapshot = replace(snapshot, nodes={**snapshot.nodes, drained.id: drained})
+
+    (step,) = Drain().decide(snapshot, None).plan.steps
+
+    assert migration_of(step).target == "c"
+    assert "infeasible" not in step.detail
