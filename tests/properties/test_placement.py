@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from opendrs.model import (
+    DOMAIN_ORIGIN,
     GIB,
     Affinity,
     AntiAffinity,
+    DomainAffinity,
     Guest,
     GuestId,
     GuestKind,
@@ -37,10 +39,16 @@ from opendrs.placement import (
     failure_tolerance,
     start_placement,
 )
-from opendrs.rules import MILLICORES, available_memory, compile_rules, violations
+from opendrs.rules import (
+    MILLICORES,
+    available_memory,
+    compile_rules,
+    violations,
+    with_chosen,
+)
 from support.builders import NOON, guest, node
 from support.oracles.restarts import can_restart, is_feasible
-from support.strategies import snapshots
+from support.strategies import RACKS, snapshots
 
 LIMITS = st.sampled_from(
     [
@@ -62,15 +70,21 @@ def without_violations(snapshot: Snapshot) -> Snapshot:
         for rule in map(id, contradiction.rules)
     }
     violated = {id(violation.rule) for violation in violations(snapshot)}
-    return replace(
-        snapshot,
-        guests={
-            name: replace(guest, mobility=Mobility.LIVE)
-            for name, guest in snapshot.guests.items()
-        },
-        rules=tuple(
-            rule for rule in snapshot.rules if id(rule) not in violated | contradictory
-        ),
+    separated = {
+        id(rule)
+        for rule, after in pairwise(snapshot.rules)
+        if after.origin == DOMAIN_ORIGIN and id(after) in violated
+    }
+    left_out = violated | separated | contradictory
+    return with_chosen(
+        replace(
+            snapshot,
+            guests={
+                name: replace(guest, mobility=Mobility.LIVE)
+                for name, guest in snapshot.guests.items()
+            },
+            rules=tuple(each for each in snapshot.rules if id(each) not in left_out),
+        )
     )
 
 
@@ -91,7 +105,8 @@ def tight_clusters(draw: st.DrawFn) -> Snapshot:
         used = sum(each.usage.memory or 0 for each in built if each.node == name)
         total = used + draw(st.integers(0, 12)) * GIB
         capacity = Resources(draw(st.sampled_from([2, 4, 8])), max(total, GIB))
-        nodes[name] = node(name, None, capacity=capacity, usage=Usage(1.0, used))
+        bare = node(name, None, capacity=capacity, usage=Usage(1.0, used))
+        nodes[name] = replace(bare, labels=draw(st.sampled_from(RACKS)))
     rules: list[Rule] = []
     for members in filter(None, guests.values()):
         if len(members) > 1 and draw(st.booleans()):
@@ -111,14 +126,17 @@ def tight_clusters(draw: st.DrawFn) -> Snapshot:
                     guests=frozenset(members[:1]), nodes=dict.fromkeys(allowed, 0)
                 )
             )
-    return without_violations(
-        Snapshot(
-            taken_at=NOON,
-            nodes=nodes,
-            guests={each.id: each for each in built},
-            rules=tuple(rules),
-        )
+    if draw(st.booleans()):
+        ids = st.sampled_from([each.id for each in built])
+        within = draw(st.frozensets(ids, min_size=2, max_size=3))
+        rules.append(DomainAffinity(domain="rack", guests=within))
+    drawn = Snapshot(
+        taken_at=NOON,
+        nodes=nodes,
+        guests={each.id: each for each in built},
+        rules=tuple(rules),
     )
+    return without_violations(with_chosen(drawn))
 
 
 def built_on(guests: Iterable[Guest], name: GuestId) -> NodeId:

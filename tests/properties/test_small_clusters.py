@@ -18,6 +18,7 @@ from opendrs.model import (
     GIB,
     Affinity,
     AntiAffinity,
+    DomainAffinity,
     Limits,
     Mobility,
     NodeAffinity,
@@ -29,7 +30,7 @@ from opendrs.model import (
 )
 from opendrs.policies import Decision
 from opendrs.policies.optimize import Optimize, Repair
-from opendrs.rules import ViolationCount
+from opendrs.rules import ViolationCount, with_chosen
 from support.builders import cluster, guest, node
 from support.oracles.interleavings import unsafe_states
 from support.oracles.reachable_placements import (
@@ -181,6 +182,26 @@ def require_fewest_repairs(snapshot: Snapshot, limits: Limits = LIMITS) -> None:
 def test_plans_of_tiny_clusters_are_best(seed: int) -> None:
     require_best(tiny_cluster(seed))
     require_fewest_repairs(tiny_cluster(seed))
+
+
+def zoned_cluster(seed: int) -> Snapshot:
+    """Return a drawn cluster with nodes in two zones, and guests that belong in one."""
+    random = Random(seed)  # noqa: S311 - drawn, not a secret
+    snapshot = tiny_cluster(seed)
+    nodes = {
+        name: replace(each, labels=frozenset({f"zone={random.choice('12')}"}))
+        for name, each in snapshot.nodes.items()
+    }
+    chosen = frozenset(random.sample(sorted(snapshot.guests), random.choice((2, 3))))
+    rules = (*snapshot.rules, DomainAffinity(domain="zone", guests=chosen))
+    return with_chosen(replace(snapshot, nodes=nodes, rules=rules))
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_plans_of_tiny_clusters_with_zones_are_best(seed: int) -> None:
+    """They are the best with the chosen zone, which the guard keeps guests in."""
+    require_best(zoned_cluster(seed))
+    require_fewest_repairs(zoned_cluster(seed))
 
 
 @pytest.mark.slow
