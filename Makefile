@@ -14,22 +14,25 @@ unexport PYTHONDONTWRITEBYTECODE
 run: $(VENV)/ready
 	$(BIN)/opendrs demo --serve
 
+# Some tests wait for other processes, so there is a worker more than there are cores.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+
 # The tests of every day, on all cores.
 test: $(VENV)/ready
-	$(PYTEST) -n auto --dist worksteal -m "not slow and not lab"
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m "not slow and not lab"
 
 # Every test but those on real hypervisors.
 test-all: test test-slow
 
 test-slow: $(VENV)/ready
-	$(PYTEST) -n auto --dist worksteal -m "slow and not lab"
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m "slow and not lab"
 
 # The properties with further random examples; an example that fails is printed. Other
 # tests: make explore TESTS=tests/unit/rules.
 EXAMPLES ?= 1000
 TESTS ?= tests/properties
 explore: $(VENV)/ready
-	OPENDRS_EXPLORE=$(EXAMPLES) $(PYTEST) -n auto --dist worksteal -m "not lab" $(TESTS)
+	OPENDRS_EXPLORE=$(EXAMPLES) $(PYTEST) -n $(WORKERS) --dist worksteal -m "not lab" $(TESTS)
 
 # Real hypervisors on this machine, one lab at a time; needs root and the packages
 # that .ci/run installs.

@@ -98,7 +98,7 @@ def applied(snapshot: Snapshot, decision: Decision[Any]) -> Snapshot:
 @pytest.mark.parametrize("name", SENSITIVE_POLICIES)
 def test_no_interleaving_commits_more_cpu_than_nodes_may_give(name: str) -> None:
     steps = above = 0
-    for seed in range(30):
+    for seed in range(20):
         snapshot = limited_cluster(seed)
         decision = decide(name, snapshot)
         steps += len(decision.plan.steps)
@@ -124,7 +124,7 @@ def test_the_guard_rejects_no_step_where_cpu_is_limited(name: str) -> None:
 
 def test_optimize_repairs_overcommitted_cpu() -> None:
     repaired = 0
-    for seed in range(30):
+    for seed in range(20):
         snapshot = limited_cluster(seed)
         before = sum(cores_above(snapshot).values())
         policy = Optimize(budget="unlimited", iterations_per_group=10, limits=LIMITS)

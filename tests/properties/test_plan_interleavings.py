@@ -134,7 +134,7 @@ def test_every_built_in_policy_is_covered() -> None:
 @pytest.mark.parametrize("name", SENSITIVE_POLICIES)
 def test_every_interleaving_keeps_rules_and_memory(name: str) -> None:
     steps = 0
-    for seed in range(40):
+    for seed in range(25):
         snapshot = random_cluster(seed)
         plan = plan_of(name, snapshot)
         steps += len(plan.steps)
@@ -146,7 +146,7 @@ def test_every_interleaving_keeps_rules_and_memory(name: str) -> None:
 @pytest.mark.parametrize("name", SENSITIVE_POLICIES)
 def test_no_step_waits_for_what_it_can_do_without(name: str) -> None:
     seen = 0
-    for seed in range(40):
+    for seed in range(25):
         snapshot = random_cluster(seed, pairs=False)
         plan = plan_of(name, snapshot)
         seen += dependency_count(plan)

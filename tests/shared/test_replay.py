@@ -1,7 +1,8 @@
-"""A thousand recorded decisions of all policies, repeated byte for byte.
+"""Recorded decisions of all policies, repeated byte for byte.
 
 Clusters are drawn as in the soak, with nodes that do not respond and measurements that
-are missing, and read from the shared folder.
+are missing, and read from the shared folder. OPENDRS_DECISIONS=1000 repeats a thousand
+decisions, which takes ten minutes.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from support.builders import NOON
 
 BESIDE = Path(__file__).parents[3] / "shared"
 SHARED = Path(os.environ.get("OPENDRS_SHARED") or BESIDE) / "data" / "clusters"
-DECISIONS = 1000
+DECISIONS = int(os.environ.get("OPENDRS_DECISIONS", "280")) // len(BUILT_IN_POLICIES)
 CYCLES = 7  # of one policy on a drawn cluster, with its memory
 LARGEST = 200_000  # nodes times guests; larger ones take long to decide about
 CHOICES: Mapping[str, Mapping[str, list[object]]] = {
@@ -83,7 +84,7 @@ CHOICES: Mapping[str, Mapping[str, list[object]]] = {
         "load_model": ["static", "dynamic"],
     },
 }
-Case = tuple[str, Mapping[str, object], Limits, list[Snapshot]]
+Case = tuple[Mapping[str, object], Limits, list[Snapshot]]
 
 pytestmark = [
     pytest.mark.shared,
@@ -125,23 +126,20 @@ def settings(draw: Random, policy: str) -> dict[str, object]:
     return {name: draw.choice(values) for name, values in CHOICES[policy].items()}
 
 
-def cases() -> Iterator[Case]:
-    """Yield policies with settings, and the snapshots that they decide about."""
-    draw = Random(15)  # noqa: S311 - no secret
-    for name in BUILT_IN_POLICIES:
-        for snapshot in recorded_clusters():
-            yield name, settings(draw, name), DEFAULT_LIMITS, [snapshot]
+def cases(name: str) -> Iterator[Case]:
+    """Yield settings of a policy, and the snapshots that it decides about."""
+    draw = Random(f"15 {name}")  # noqa: S311 - no secret
+    for snapshot in recorded_clusters():
+        yield settings(draw, name), DEFAULT_LIMITS, [snapshot]
     while True:
-        for name in BUILT_IN_POLICIES:
-            chosen = settings(draw, name)
-            limits, seen = drawn_snapshots(draw, name)
-            yield name, chosen, limits, seen
+        chosen = settings(draw, name)
+        yield chosen, *drawn_snapshots(draw, name)
 
 
-def decisions() -> Iterator[CycleRecord]:
-    """Yield the records of their decisions, as a controller makes them."""
+def decisions(name: str) -> Iterator[CycleRecord]:
+    """Yield the records of its decisions, as a controller makes them."""
     number = 0
-    for name, chosen, limits, seen in cases():
+    for chosen, limits, seen in cases(name):
         policy: Any = build_policy(name, chosen, limits)
         source = PolicyDecisionSource(policy, MemoryStore())
         for snapshot in seen:
@@ -157,22 +155,20 @@ def decisions() -> Iterator[CycleRecord]:
             )
 
 
-def test_thousand_decisions_are_repeated_byte_for_byte(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", BUILT_IN_POLICIES)
+def test_decisions_are_repeated_byte_for_byte(tmp_path: Path, name: str) -> None:
     path = tmp_path / "record.sqlite"
     with SqliteStore(path, retention=Retention(input_cycles=DECISIONS)) as store:
-        for record in islice(decisions(), DECISIONS):
+        for record in islice(decisions(name), DECISIONS):
             store.record_cycle(record)
 
-    counts: Counter[str] = Counter()
-    reasons: set[object] = set()
+    reasons: Counter[str] = Counter()
     with SqliteStore(path, Access.READ) as store:
         for cycle in store.cycles():
             found = replay(cycle)
             assert found.is_same, found.run
-            counts[found.policy] += 1
-            reasons.add(found.recorded["reason"])
+            assert found.policy == name
+            reasons[str(found.recorded["reason"])] += 1
 
-    assert counts.total() == DECISIONS
-    assert counts.keys() == BUILT_IN_POLICIES.keys()
-    assert min(counts.values()) > DECISIONS / len(BUILT_IN_POLICIES) / 2
-    assert len(reasons) > 8, reasons
+    assert reasons.total() == DECISIONS
+    assert len(reasons) > 1, reasons

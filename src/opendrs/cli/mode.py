@@ -188,9 +188,12 @@ def _show(platform: str, settings: Settings, output_format: str) -> None:
     screen = console()
     screen.print(f"{platform}: mode {mode.mode} ({mode.detail})")
     screen.print(f"the controller {MODE_TEXTS[mode.mode]}")
-    if paused is not None:
+    ends = ["the pause"] if paused is not None else []
+    ends += [f"opendrs breaker {platform} --reset"] if BREAKER_KEY in entries else []
+    if ends:
         after = platform_mode(controller, entries)
-        screen.print(f"after the pause: mode {after.mode} ({after.detail})")
+        then = f"after {' and '.join(ends)}: mode {after.mode} ({after.detail})"
+        screen.print(printable(then))
     for exception in mode_exceptions(controller, mode):
         screen.print(exception)
     for entry in schedule:

@@ -44,6 +44,11 @@ from opendrs.model import (
     format_count,
     format_list,
 )
+from opendrs.policies.load_metrics import (
+    IMBALANCES,
+    metric_label,
+    metric_text,
+)
 from opendrs.rules import violation_change
 
 RESOURCES = ("cpu", "memory")
@@ -53,31 +58,6 @@ MAX_NODES_LISTED = 5  # without --all: the most loaded
 MAX_NOTES_LISTED = 5
 MAX_DEPENDENCIES_LISTED = 3  # names of steps that one step depends on
 POWER_ACTION_VALUE = 1.0  # the value of a step that powers a node on or off
-IMBALANCES = ("imbalance", "cpu_imbalance", "memory_imbalance")
-COUNT, PERCENT, TENTHS, RATIO = ".0f", ".1%", ".1f", ".3f"
-METRICS: Mapping[str, tuple[str, str]] = {
-    "imbalance": ("imbalance", RATIO),
-    "cpu_imbalance": ("imbalance of CPU load", RATIO),
-    "memory_imbalance": ("imbalance of memory load", RATIO),
-    "highest_cpu": ("highest CPU load", PERCENT),
-    "highest_memory": ("highest memory load", PERCENT),
-    "broken_rules": ("violated strict rules", COUNT),
-    "overfull_gib": ("memory above what nodes may hold (GiB)", TENTHS),
-    "waiting_cores": ("unmet CPU demand (cores)", TENTHS),
-    "waiting_gib": ("unmet memory demand (GiB)", TENTHS),
-    "used_nodes": ("nodes with guests", COUNT),
-    "difference": ("difference of the scores", PERCENT),
-    "highest_score": ("highest score of a node", PERCENT),
-    "lowest_score": ("lowest score of a node", PERCENT),
-    "active_hosts": ("nodes with guests", COUNT),
-    "hosts_on": ("nodes powered on", COUNT),
-    "overload_time_fraction": ("expected time in overload", PERCENT),
-    "power_watts": ("power (W, estimated)", COUNT),
-    "waiting_guests": ("guests stalled for CPU", COUNT),
-    "crowded_guests": ("guests on nodes short of memory", COUNT),
-    "highest_cpu_pressure": ("highest CPU pressure of a guest", PERCENT),
-}
-"""Label and format of the metrics of the policies; others are in plain words."""
 
 
 def print_decision(
@@ -276,11 +256,11 @@ def print_metrics(
         return
     listing = create_table("metric", "before", "after", right=["before", "after"])
     for name, value in before.items():
-        label, form = METRICS.get(name, (name.replace("_", " "), RATIO))
+        label = metric_label(name)
         if name in IMBALANCES:
             label += f" ({summary.imbalance_metric.label})"
-        then = format(after[name], form) if name in after else UNKNOWN
-        add_row(listing, label, format(value, form), then)
+        then = metric_text(name, after[name]) if name in after else UNKNOWN
+        add_row(listing, label, metric_text(name, value), then)
     screen.print()
     screen.print(listing)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Sequence
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ import click
 
 from opendrs.cli.backtest_record import load_record
 from opendrs.cli.backtest_report import BacktestReport
-from opendrs.cli.backtest_run import load_policies, row_progress
+from opendrs.cli.backtest_run import PolicyChoice, row_progress
 from opendrs.cli.console import TerminalConsole, console, print_json
 from opendrs.cli.options import (
     JSON,
@@ -35,13 +36,14 @@ from opendrs.config.settings import Settings
 from opendrs.controller import SystemClock
 from opendrs.controller.events import LogEventCode
 from opendrs.simulation.atomic_output import AtomicFiles, check_outputs
-from opendrs.simulation.backtest import BacktestSettings, LoadRecord, run_backtest
+from opendrs.simulation.backtest import BacktestRow, LoadRecord, run_backtest
 from opendrs.store import DatabasePlanStore, DatabaseStore, History
 
 if TYPE_CHECKING:
     from opendrs.monitoring.notification_senders import Sender
 
 DAY = 86_400.0
+SEED = 1  # of dirty rates that are not recorded
 PAGE_SUFFIXES = (".html", ".htm")
 TEXT_WIDTH = 100  # columns of the text that is sent
 
@@ -57,7 +59,9 @@ TEXT_WIDTH = 100  # columns of the text that is sent
     "(default: in each recorded cycle)."
 )
 @click.option(
-    "--policy", metavar="NAME", help="The policy (default: the configured policy)."
+    "--policy",
+    metavar="NAME",
+    help="The policy (default: that of the configuration, or its schedule).",
 )
 @click.option(
     "--send",
@@ -85,13 +89,13 @@ def command(  # noqa: PLR0913 - one for each option
     config: Path | None,
     output_format: str,
 ) -> None:
-    """Compare what happened with what one policy would have done.
+    """Compare what happened with what one policy or the schedule would have done.
 
     The first part counts the recorded decisions, plans and executed steps of the
-    controller. The second part simulates the policy on the recorded load, as opendrs
-    backtest does, and compares the result with the recorded loads. If the controller
-    runs in mode observe, the second part shows what it would have done in mode
-    automatic. Nothing is changed.
+    controller. The second part simulates the policy, or the policies of [[schedule]]
+    at their times, on the recorded load, as opendrs backtest does, and compares the
+    result with the recorded loads. If the controller runs in mode observe, the second
+    part shows what it would have done in mode automatic. Nothing is changed.
 
     \b
       opendrs report lab
@@ -105,22 +109,17 @@ def command(  # noqa: PLR0913 - one for each option
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     check_outputs([(html, PAGE_SUFFIXES)] if html else [], [])
-    name = policy or settings.policy
-    load_policies((name,), settings, {name: {}})  # before the record is read
+    choice = _choice(policy, settings, every)
+    choice.backtest_settings()  # errors before the record is read
     senders = _senders(settings) if send else []
     record = load_record(platform, settings, since)
     with open_to_read(platform, settings) as store:
         activity = read_activity(store, record.times[0])
         details = None if html is None else _details(store, record)
-    with row_progress() as progress:
-        rows = tuple(
-            run_backtest(
-                record, _backtest_settings(name, settings, record, every), progress
-            )
-        )
+    rows = _simulated_rows(choice, record)
     report = ActivityReport(
         backtest=BacktestReport(
-            source=platform, record=record, every=every, seed=1, rows=rows
+            source=platform, record=record, every=every, seed=SEED, rows=rows
         ),
         activity=activity,
     )
@@ -149,15 +148,25 @@ def _write_page(path: Path, report: ActivityReport, details: ReportDetails) -> N
         files.new(path).write_text(page, encoding="utf-8")
 
 
-def _backtest_settings(
-    name: str, settings: Settings, record: LoadRecord, every: float
-) -> BacktestSettings:
-    interval = max(every, record.interval)
-    return BacktestSettings(
-        policies=load_policies((name,), settings, {name: {}}, interval),
-        limits=settings.limits,
+def _simulated_rows(
+    choice: PolicyChoice, record: LoadRecord
+) -> tuple[BacktestRow, ...]:
+    settings = replace(choice.backtest_settings(record.interval), with_best=False)
+    with row_progress() as progress:
+        return tuple(run_backtest(record, settings, progress))
+
+
+def _choice(policy: str | None, settings: Settings, every: float) -> PolicyChoice:
+    """Return the schedule if there is one and no *policy* is named, or a policy."""
+    with_schedule = policy is None and bool(settings.schedule)
+    names = () if with_schedule else (policy or settings.policy,)
+    return PolicyChoice(
+        settings=settings,
+        names=names,
+        changes={name: {} for name in names},
+        with_schedule=with_schedule,
         every=every,
-        with_best=False,
+        seed=SEED,
     )
 
 

@@ -110,13 +110,14 @@ def _counts(names: Iterator[str]) -> dict[str, int]:
 
 
 def summary(report: ActivityReport) -> str:
-    """Return the result of the simulated policy in one sentence."""
-    row, recorded = report.row(RowKind.POLICY), report.row(RowKind.RECORDED)
+    """Return the result of the simulated policy or schedule in one sentence."""
+    row, recorded = report.backtest.rows[-1], report.row(RowKind.RECORDED)
     migrations = format_count(row.migrations, "migration")
     gib = "" if row.gib is None else f" ({row.gib:.1f} GiB)"
     changes = "; ".join(_changes(row, recorded))
     effect = f": {changes}" if changes and row.migrations else ""
-    return f"{row.name} would have done {migrations}{gib}{effect}"
+    name = "the schedule" if row.kind is RowKind.SCHEDULE else row.name
+    return f"{name} would have done {migrations}{gib}{effect}"
 
 
 def _changes(row: BacktestRow, recorded: BacktestRow) -> Iterator[str]:

@@ -22,6 +22,7 @@ from opendrs.model import (
     TagExclusion,
     format_count,
 )
+from opendrs.policies.load_metrics import metric_label, metric_text
 from opendrs.ports import CycleRecord
 from opendrs.rules import FeasibilityChecker, compile_rules
 
@@ -125,9 +126,11 @@ def _decision_details(decision: Mapping[str, Any]) -> Iterator[str]:
     yield f"policy: {decision['policy']}"
     for name, before in decision["before"].items():
         after = decision["after"].get(name, before)
-        yield f"{name}: {_figure(before)} now, {_figure(after)} after"
+        texts = _figure(name, before), _figure(name, after)
+        yield f"{metric_label(name)}: {texts[0]} now, {texts[1]} after"
     changed = decision.get("violations", {"before": [], "after": []})
-    yield f"violated rules: {len(changed['before'])} now, {len(changed['after'])} after"
+    counts = len(changed["before"]), len(changed["after"])
+    yield f"violated rules, strict and soft: {counts[0]} now, {counts[1]} after"
     for step in decision["steps"][:MAX_STEPS]:
         yield f"step {step['id']}: {_action_text(step)}"
     if further := decision["steps"][MAX_STEPS:]:
@@ -140,9 +143,9 @@ def _decision_details(decision: Mapping[str, Any]) -> Iterator[str]:
     yield from decision["notes"]
 
 
-def _figure(value: float | None) -> str:
+def _figure(name: str, value: float | None) -> str:
     """Return a recorded metric; None was not finite."""
-    return "unknown" if value is None else f"{value:.4g}"
+    return "unknown" if value is None else metric_text(name, value)
 
 
 def _explain_step(decision: Mapping[str, Any], step: Mapping[str, Any]) -> Explanation:

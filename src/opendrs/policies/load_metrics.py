@@ -1,4 +1,4 @@
-"""Imbalance metrics of a cluster, and explanations of a move."""
+"""Imbalance metrics of a cluster, labels of metrics, and explanations of a move."""
 
 from __future__ import annotations
 
@@ -21,6 +21,30 @@ from opendrs.model import GIB, NodeId, format_list
 
 MAX_INFEASIBLE_NODES = 3  # infeasible nodes in one explanation
 LoadByNode = Mapping[NodeId, NodeLoad]
+IMBALANCES = ("imbalance", "cpu_imbalance", "memory_imbalance")
+COUNT, PERCENT, TENTHS, RATIO = ".0f", ".1%", ".1f", ".3f"
+_METRICS: Mapping[str, tuple[str, str]] = {
+    "imbalance": ("imbalance", RATIO),
+    "cpu_imbalance": ("imbalance of CPU load", RATIO),
+    "memory_imbalance": ("imbalance of memory load", RATIO),
+    "highest_cpu": ("highest CPU load", PERCENT),
+    "highest_memory": ("highest memory load", PERCENT),
+    "broken_rules": ("violated strict rules", COUNT),
+    "overfull_gib": ("memory above what nodes may hold (GiB)", TENTHS),
+    "waiting_cores": ("unmet CPU demand (cores)", TENTHS),
+    "waiting_gib": ("unmet memory demand (GiB)", TENTHS),
+    "used_nodes": ("nodes with guests", COUNT),
+    "difference": ("difference of the scores", PERCENT),
+    "highest_score": ("highest score of a node", PERCENT),
+    "lowest_score": ("lowest score of a node", PERCENT),
+    "active_hosts": ("nodes with guests", COUNT),
+    "hosts_on": ("nodes powered on", COUNT),
+    "overload_time_fraction": ("expected time in overload", PERCENT),
+    "power_watts": ("power (W, estimated)", COUNT),
+    "waiting_guests": ("guests stalled for CPU", COUNT),
+    "crowded_guests": ("guests on nodes short of memory", COUNT),
+    "highest_cpu_pressure": ("highest CPU pressure of a guest", PERCENT),
+}
 
 
 class SelectionMethod(StrEnum):
@@ -177,3 +201,13 @@ def describe_infeasible_nodes(
         subject, verb = ("target", "is") if len(nodes) == 1 else ("targets", "are")
         names = format_list(nodes, separator=" and ")
         yield f"{advantage} {subject} {names} {verb} infeasible: {detail}"
+
+
+def metric_label(name: str) -> str:
+    """Return what the metric *name* of a decision measures, with its unit."""
+    return _METRICS[name][0] if name in _METRICS else name.replace("_", " ")
+
+
+def metric_text(name: str, value: float) -> str:
+    """Return a *value* of the metric *name* in its usual precision."""
+    return format(value, _METRICS[name][1] if name in _METRICS else RATIO)

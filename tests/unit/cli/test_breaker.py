@@ -102,3 +102,22 @@ def test_unknown_platform_is_an_error(opendrs: RunOpendrs, words: Words) -> None
 
     assert result.status == 2
     assert "gone" in result.err
+
+
+@pytest.mark.parametrize(
+    ("pause", "ends"),
+    [(False, ""), (True, "the pause and ")],
+    ids=["open", "and pause"],
+)
+def test_mode_names_the_mode_after_the_reset(
+    opendrs: RunOpendrs, words: Words, path: Path, ends: str, *, pause: bool
+) -> None:
+    open_breaker(path)
+    opendrs(*words("mode", "automatic"))
+    if pause:
+        opendrs(*words("pause", "--for", "2 h", "--because", "upgrade"))
+
+    result = opendrs(*words("mode"))
+
+    after = f"after {ends}opendrs breaker lab --reset: mode automatic"
+    assert after in " ".join(result.out.split())

@@ -92,6 +92,23 @@ def test_report_has_what_was_done_and_what_would_have_been(
     assert not any("series" in row for row in report["rows"])
 
 
+def test_report_simulates_the_schedule_unless_a_policy_is_named(
+    opendrs: RunOpendrs, words: Words, config: Path
+) -> None:
+    document = '[[schedule]]\npolicy = "balance"\nwindows = ["00:00-24:00"]\n'
+    config.write_text(config.read_text() + document)
+
+    scheduled, named = (
+        json.loads(opendrs(*words("report", *options, "--format", "json")).out)
+        for options in ((), ("--policy", "balance"))
+    )
+
+    assert [row["kind"] for row in scheduled["rows"]][2:] == ["schedule"]
+    assert scheduled["rows"][-1]["migrations"] >= 1
+    assert scheduled["summary"].startswith("the schedule would have done ")
+    assert [row["kind"] for row in named["rows"]][2:] == ["policy"]
+
+
 def test_report_as_text_begins_with_the_summary(
     opendrs: RunOpendrs, words: Words
 ) -> None:

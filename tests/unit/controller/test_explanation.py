@@ -30,7 +30,9 @@ def test_unknown_figures_are_explained() -> None:
     unknown = replace(node, state=NodeState.UNKNOWN, capacity=None)
     snapshot = replace(snapshot, nodes={**snapshot.nodes, node.id: unknown})
     decision = Decision(
-        DecisionReason.METRICS_MISSING, None, before={"imbalance": math.nan}
+        DecisionReason.METRICS_MISSING,
+        None,
+        before={"imbalance": math.nan, "overfull_gib": 2.25},
     )
     record = cycle_record(
         "run", NOON, snapshot, policy=Balance(), memory=None, decision=decision
@@ -42,6 +44,7 @@ def test_unknown_figures_are_explained() -> None:
     assert "cpu: unknown" in found.details
     assert whole is not None
     assert "imbalance: unknown now, unknown after" in whole.details
+    assert "memory above what nodes may hold (GiB): 2.2 now, 2.2 after" in whole.details
 
 
 def test_excluded_nodes_are_grouped_by_their_cause() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import event, given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from opendrs.config.policy_loading import build_policy
@@ -103,6 +103,7 @@ def test_decision_recorded_before_there_was_a_repair_is_repeated() -> None:
 
 
 @pytest.mark.parametrize("name", BUILT_IN_POLICIES)
+@settings(max_examples=40)
 @given(st.data())
 def test_decisions_about_drawn_clusters_are_repeated(
     name: str, data: st.DataObject
