@@ -180,7 +180,7 @@ def assert_error_lines(words: Words, path: Path) -> None:
 
 
 def test_valid_store_is_read(words: Words, path: Path, valid_store: Path) -> None:
-    shutil.copy(valid_store, path)
+    restore(valid_store, path)
 
     for command in COMMANDS:
         path.write_bytes(valid_store.read_bytes())
@@ -220,6 +220,16 @@ def test_random_bytes_anywhere_are_reported(
             torn[draw.randrange(len(torn))] = draw.randrange(256)
         path.write_bytes(torn)
         assert_error_lines(words, path)
+
+
+def restore(valid_store: Path, path: Path) -> None:
+    """Copy a record to *path*, as a new file.
+
+    SQLite would continue the journal of a connection to the file before.
+    """
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    shutil.copy(valid_store, path)
 
 
 def _other_values(draw: Random, value: object) -> object:
@@ -263,7 +273,7 @@ def test_other_values_in_each_column_are_reported(
     assert len(columns) > 20
     for table, column in columns:
         for _ in range(2):
-            shutil.copy(valid_store, path)
+            restore(valid_store, path)
             connection = sqlite3.connect(path)
             query = f"SELECT rowid, {column} FROM {table}"  # noqa: S608 - our own words
             for row, value in connection.execute(query).fetchall():
@@ -283,7 +293,7 @@ def test_other_values_in_saved_documents_are_reported(
 ) -> None:
     draw = Random(5)  # noqa: S311
     for _ in range(25):
-        shutil.copy(valid_store, path)
+        restore(valid_store, path)
         with closing(sqlite3.connect(path)) as connection, connection:
             query = "SELECT value FROM entries WHERE key = ?"
             ((text,),) = connection.execute(query, (key,)).fetchall()
@@ -310,7 +320,7 @@ def test_other_values_in_the_agent_state_file_are_reported() -> None:
 def test_other_schema_version_is_reported(
     words: Words, path: Path, valid_store: Path, version: int
 ) -> None:
-    shutil.copy(valid_store, path)
+    restore(valid_store, path)
     connection = sqlite3.connect(path)
     connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
@@ -330,7 +340,7 @@ def test_missing_tables_are_reported(
         "cycle_parts",
         "alembic_version",
     ):
-        shutil.copy(valid_store, path)
+        restore(valid_store, path)
         connection = sqlite3.connect(path)
         connection.execute(f"DROP TABLE {table}")
         connection.close()
@@ -358,7 +368,7 @@ def test_damaged_journal_is_reported(
     journal = path.with_name(f"{path.name}-journal")
     magic = bytes.fromhex("d9d505f920a163d7")  # as SQLite's journals begin
     for start in (b"", magic, magic + b"\0\0\0\x05"):
-        shutil.copy(valid_store, path)
+        restore(valid_store, path)
         journal.write_bytes(start + draw.randbytes(3 * PAGE))
         for command in COMMANDS:
             assert_one_error_line(*words(*command))
@@ -366,7 +376,7 @@ def test_damaged_journal_is_reported(
 
 
 def test_locked_store_is_reported(words: Words, path: Path, valid_store: Path) -> None:
-    shutil.copy(valid_store, path)
+    restore(valid_store, path)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         for command in ("plan",), ("apply", "--yes"):
@@ -376,7 +386,7 @@ def test_locked_store_is_reported(words: Words, path: Path, valid_store: Path) -
 def test_full_disk_is_reported(words: Words, path: Path, valid_store: Path) -> None:
     for free_space in (0, 100, 10_000):
         for command in ("apply", "--yes"), ("run", "--once"):
-            shutil.copy(valid_store, path)
+            restore(valid_store, path)
             before = resource.getrlimit(resource.RLIMIT_FSIZE)
             resource.setrlimit(resource.RLIMIT_FSIZE, (free_space, before[1]))
             try:
@@ -393,10 +403,10 @@ def test_store_of_another_user_is_reported(
     with public_directory() as place:
         path = place / "record.sqlite"
         words = configure_persistent_platform(monkeypatch, place / "opendrs.toml", path)
-        shutil.copy(valid_store, path)
+        restore(valid_store, path)
         for command in COMMANDS:  # loads modules that the unprivileged user cannot read
             assert_one_error_line(*words(*command))
-        shutil.copy(valid_store, path)
+        restore(valid_store, path)
         path.chmod(mode)
         with unprivileged():
             for command in COMMANDS:
