@@ -63,10 +63,7 @@ def choose(
         snapshot: Guests and nodes among which they choose.
         closed: Nodes whose guests need another one, in any domain.
     """
-    named = _choose_names(rules, snapshot)
-    if not any(isinstance(rule, DomainAffinity) for rule in named):
-        return named
-    return with_domain_rules(named, snapshot, closed)
+    return with_domain_rules(_choose_names(rules, snapshot), snapshot, closed)
 
 
 def chosen_by_tag(rule: ChoosingRule, guests: Iterable[Guest]) -> frozenset[GuestId]:

@@ -75,9 +75,10 @@ def compile_rules(snapshot: Snapshot) -> CompiledRules:
     apart = other_members(guests_of_rules(snapshot, AntiAffinity, strict=True))
     nodes = _common_nodes(together, _allowed_nodes(snapshot))
     immovable = _immovable_guests(snapshot)
-    contradictions = find_contradictions(snapshot, together, nodes, immovable)
     if any(rule.origin == DOMAIN_ORIGIN for rule in snapshot.rules):
         contradictions = contradictions_in_all_domains(snapshot, stated_contradictions)
+    else:
+        contradictions = find_contradictions(snapshot, together, nodes, immovable)
     limits = domain_limits(snapshot)
     return CompiledRules(
         together=together,
