@@ -34,6 +34,8 @@ ROOT = BASE / f"root-{SUITE}"  # of all members
 SOCKET = ROOT / "srv" / "n1" / "unix.socket"
 NETWORK = os.environ.get("INCUS_NET", "127.0.88.")
 MEMBERS = ("n1", "n2", "n3")
+VARIABLES = {"IC_BASE": str(BASE), "IC_SUITE": SUITE, "IC_NET": NETWORK}
+INCUS = f"env {' '.join(map('='.join, VARIABLES.items()))} {SCRIPT} incus n1"
 LARGE_DISK = ("-d", "root,size=1GiB")  # its copy takes some ten seconds
 
 
@@ -43,12 +45,7 @@ class IncusLab:
 
     def script(self, *words: object, check: bool = True) -> str:
         """Run the script of the lab; its processes stay, so no pipe may be theirs."""
-        environment = {
-            **os.environ,
-            "IC_BASE": str(BASE),
-            "IC_SUITE": SUITE,
-            "IC_NET": NETWORK,
-        }
+        environment = {**os.environ, **VARIABLES}
         environment |= {f"IC_CPUS_{name}": "16" for name in MEMBERS}
         with tempfile.TemporaryFile("w+") as said:
             done = subprocess.run(  # noqa: S603 - words of the tests
@@ -82,8 +79,7 @@ class IncusLab:
         programs = BASE / "bin"
         programs.mkdir(exist_ok=True)
         incus = programs / "incus"
-        settings = f"IC_BASE={BASE} IC_SUITE={SUITE} IC_NET={NETWORK}"
-        incus.write_text(f'#!/bin/sh\n{settings} exec {SCRIPT} incus n1 "$@"\n')
+        incus.write_text(f'#!/bin/sh\nexec {INCUS} "$@"\n')
         incus.chmod(0o755)
         path = (str(programs), str(Path(sys.executable).parent), os.environ["PATH"])
         return subprocess.run(  # noqa: S603 - words of the tests

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.incus_lab import LARGE_DISK, ROOT, IncusLab
+from integration.incus_lab import INCUS, LARGE_DISK, ROOT, IncusLab
 from integration.incus_operator import IncusOperator
 from integration.libvirt_lab import eventually
 
@@ -51,6 +52,40 @@ def test_member_is_drained_and_refilled(
     locations = [incus_lab.location(name) for name in ("v1", "v2", "v3")]
     assert locations == ["n3"] * 3, returned.stdout + returned.stderr
     assert incus_lab.api("/1.0/instances/v1")["status"] == "Running"
+
+
+def test_rolling_maintenance_visits_each_member_and_continues_after_a_kill(
+    incus_lab: IncusLab, operator: IncusOperator
+) -> None:
+    """The hook finds its member empty; the second one stands for a crash of opendrs."""
+    homes = {"db1": "n1", "db2": "n2", "web": "n3"}
+    for name, member in homes.items():
+        options = ("-c", RULE + "anti-affinity=db") if name != "web" else ()
+        incus_lab.vm(name, member, *options)
+    visits = operator.home / "visits"
+    hook = operator.home / "hook.sh"
+    hook.write_text(
+        f'guests=$({INCUS} list location="$1" -f csv -c n) || exit 1\n'
+        f'echo "$1 [$guests]" >> {visits}\n'
+        f"if [ $(wc -l < {visits}) = 2 ]; then kill -9 $PPID; fi\n"
+    )
+    words = ("drain", "lab", "--for", "updates", "--yes", "--hook", f"sh {hook}")
+
+    killed = operator.runs(*words, "--format", "json")
+
+    assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
+    assert visits.read_text().splitlines() == ["n1 []", "n2 []"]
+    assert incus_lab.location("db1") != incus_lab.location("db2")
+
+    continued = operator.runs(*words, "--format", "json")
+
+    assert continued.returncode == 0, continued.stdout + continued.stderr
+    assert json.loads(continued.stdout)["done"] == ["n1", "n2", "n3"]
+    # The hook of n2 was interrupted: it runs again, as the help says.
+    assert visits.read_text().splitlines() == ["n1 []", "n2 []", "n2 []", "n3 []"]
+    assert incus_lab.locations() == homes
+    for name in homes:
+        assert incus_lab.api(f"/1.0/instances/{name}")["status"] == "Running"
 
 
 @dataclass
