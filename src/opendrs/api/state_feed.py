@@ -11,7 +11,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -216,14 +216,13 @@ class StateFeed:
 
     async def wait(self, number: int, seconds: float) -> bool:
         """Wait for messages after *number*; return False if there are none in time."""
-        changed = self._changed
-        if self._last_number() > number:
-            return True
-        try:
-            await asyncio.wait_for(changed.wait(), seconds)
-        except TimeoutError:
-            return False
-        return True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                # `_changed` may be set for messages that this client has already.
+                while self._last_number() <= number and not self.is_closed:
+                    await self._changed.wait()
+                return True
+        return False
 
     def _last_number(self) -> int:
         return self._messages[-1].number if self._messages else 0
