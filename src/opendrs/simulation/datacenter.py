@@ -115,10 +115,7 @@ class Datacenter:
             )
             for guest in self._guests.values()
         ]
-        received = self.received()
-        nodes = [
-            self._metrics.node(node, guests, received) for node in self._nodes.values()
-        ]
+        nodes = self._metrics.nodes(self._nodes.values(), guests, self.received())
         return self._metrics.snapshot(now, nodes, guests)
 
     @property

@@ -32,7 +32,7 @@ from opendrs.model import (
 )
 from opendrs.rules import violations
 from opendrs.simulation.clock import SATURDAY_NOON
-from opendrs.simulation.observation import node_demand, stall_at_load
+from opendrs.simulation.observation import guests_by_node, node_demand, stall_at_load
 from opendrs.simulation.workload_profiles import assign_profiles, draw_guest
 
 OLD_NODE_RATIO = 4  # one node in this many is old, and full
@@ -158,15 +158,18 @@ def _rules(nodes: Sequence[Node], guests: set[GuestId]) -> tuple[Rule, ...]:
 
 def _with_measurements(rng: random.Random, cluster: Snapshot) -> Snapshot:
     """Return *cluster* with the measurements of its nodes."""
+    by_node = guests_by_node(cluster.guests.values())
     nodes = {
-        node.id: _with_node_measurements(rng, node, cluster)
+        node.id: _with_node_measurements(rng, node, by_node[node.id])
         for node in cluster.nodes.values()
     }
     return replace(cluster, nodes=nodes)
 
 
-def _with_node_measurements(rng: random.Random, node: Node, cluster: Snapshot) -> Node:
-    cpu, memory = node_demand(node.id, cluster.guests.values(), {})
+def _with_node_measurements(
+    rng: random.Random, node: Node, guests: Sequence[Guest]
+) -> Node:
+    cpu, memory = node_demand(node.id, guests, {})
     cores = node.capacity.cpu if node.capacity is not None else 1.0
     cpu = round(cpu + rng.uniform(0.3, 0.9), 2)
     stall = round(stall_at_load(cpu / cores) + rng.uniform(0.001, 0.02), 4)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -35,14 +36,13 @@ class SimulatedMetrics:
 
     def __init__(self, initial: Snapshot) -> None:
         self._initial = initial
+        by_node = guests_by_node(initial.guests.values())
         self._host_overhead = {
-            node.id: _minus(
-                node.usage, node_demand(node.id, initial.guests.values(), {})
-            )
+            node.id: _minus(node.usage, node_demand(node.id, by_node[node.id], {}))
             for node in initial.nodes.values()
         }
         self._load_overhead = {
-            node.id: _with_guest_loads(node.id, node.loads, initial.guests.values(), -1)
+            node.id: _with_guest_loads(node.id, node.loads, by_node[node.id], -1)
             for node in initial.nodes.values()
             if node.loads
         }
@@ -57,16 +57,25 @@ class SimulatedMetrics:
             uptime=uptime + age if uptime is not None and running else uptime,
         )
 
-    def node(
-        self, node: Node, guests: Iterable[Guest], received: Mapping[GuestId, int]
-    ) -> Node:
-        """Return *node* with its measurements under the load of *guests*.
+    def nodes(
+        self,
+        nodes: Iterable[Node],
+        guests: Iterable[Guest],
+        received: Mapping[GuestId, int],
+    ) -> list[Node]:
+        """Return *nodes* with their measurements under the load of *guests*.
 
         Args:
-            node: State of the node.
+            nodes: States of the nodes.
             guests: All guests, measured.
             received: Bytes already received of each migrating guest.
         """
+        by_node = guests_by_node(guests)
+        return [self._node(node, by_node[node.id], received) for node in nodes]
+
+    def _node(
+        self, node: Node, guests: Sequence[Guest], received: Mapping[GuestId, int]
+    ) -> Node:
         if node.state in (NodeState.OFFLINE, NodeState.UNKNOWN):
             return replace(
                 node,
@@ -76,7 +85,6 @@ class SimulatedMetrics:
                 loads=NO_LOADS,
             )
         if node.id in self._load_overhead:
-            guests = tuple(guests)
             overhead = self._load_overhead[node.id]
             loads = _with_guest_loads(node.id, overhead, guests, 1)
             measured = {name: max(0.0, amount) for name, amount in loads.items()}
@@ -140,6 +148,15 @@ def _load(node: Node) -> float | None:
     if node.capacity is None or node.usage.cpu is None:
         return None
     return round(node.usage.cpu / node.capacity.cpu, 9)
+
+
+def guests_by_node(guests: Iterable[Guest]) -> Mapping[NodeId, Sequence[Guest]]:
+    """Return the guests that count on each node: active there or migrating to it."""
+    found: defaultdict[NodeId, list[Guest]] = defaultdict(list)
+    for guest in guests:
+        for node in guest.occupied_nodes:
+            found[node].append(guest)
+    return found
 
 
 def node_demand(
