@@ -31,7 +31,7 @@ from opendrs.cli.options import (
     source_argument,
 )
 from opendrs.cli.sources import as_of, file_source, load_settings, observe, open_source
-from opendrs.cli.validation import ValidationResult, rule_guests, validate_document
+from opendrs.cli.validation import ValidationResult, validate_document
 from opendrs.config import (
     MAX_DIAGNOSTICS,
     Diagnostic,
@@ -60,6 +60,7 @@ from opendrs.model import (
     Rule,
     Snapshot,
     format_count,
+    rule_guests,
 )
 from opendrs.rules import (
     Contradiction,

@@ -26,6 +26,7 @@ from opendrs.model import (
     DomainAffinity,
     Guest,
     GuestPriority,
+    MutualAntiAffinity,
     Node,
     NodeAffinity,
     NodeId,
@@ -57,6 +58,7 @@ _RULE_KINDS = {
     Affinity: "affinity",
     DomainAffinity: "affinity",
     AntiAffinity: "anti-affinity",
+    MutualAntiAffinity: "anti-affinity",
     Pin: "pin",
     TagExclusion: "exclusion",
     GuestPriority: "priority",
@@ -249,6 +251,16 @@ def _rule_members(rule: Rule, *, all_names: bool) -> tuple[str, str]:
     """
     if isinstance(rule, TagExclusion):
         return f"with tag {format_list(sorted(rule.tags), separator=' or ')}", ""
+    if isinstance(rule, MutualAntiAffinity):
+        sides = (
+            [*sorted(names), *(f"tag {tag}" for tag in sorted(tags))]
+            for names, tags in (
+                (rule.guests, rule.tags),
+                (rule.other_guests, rule.other_tags),
+            )
+        )
+        texts = [", ".join(x) if all_names else format_list(x) for x in sides]
+        return " apart from ".join(texts), ""
     nodes: list[NodeId] = []
     if isinstance(rule, NodeAffinity):
         priorities = rule.nodes

@@ -320,11 +320,12 @@ def _rule_mismatches(rules: Sequence[Rule], snapshot: Snapshot) -> Iterator[Diag
     """
     complete = all(node.online for node in snapshot.nodes.values())
     for index, rule in enumerate(rules):
-        guests: frozenset[GuestId] = getattr(rule, "guests", frozenset())
-        for guest in sorted(guests - snapshot.guests.keys() if complete else ()):
-            yield _unknown_name(
-                ("rules", index, "guests"), f"unknown guest {repr_value(guest)}"
-            )
+        for key in ("guests", "other_guests") if complete else ():
+            guests: frozenset[GuestId] = getattr(rule, key, frozenset())
+            for guest in sorted(guests - snapshot.guests.keys()):
+                yield _unknown_name(
+                    ("rules", index, key), f"unknown guest {repr_value(guest)}"
+                )
         nodes: frozenset[NodeId] = frozenset()
         if isinstance(rule, NodeAffinity):
             nodes = frozenset(rule.nodes)

@@ -35,7 +35,7 @@ from opendrs.config.settings import Settings
 from opendrs.config.settings_reading import settings_and_diagnostics
 from opendrs.errors import ConfigurationError
 from opendrs.escapes import repr_value
-from opendrs.model import GuestId, NodeAffinity, Rule, Snapshot, format_count
+from opendrs.model import NodeAffinity, Rule, Snapshot, format_count, rule_guests
 from opendrs.platforms.snapshot_file import SnapshotFilePlatform, SnapshotFileSettings
 from opendrs.policies.consolidation import Consolidate
 from opendrs.power import PowerCommandSettings, PowerSettings, RedfishSettings
@@ -350,11 +350,6 @@ def _guest_warnings(settings: Settings) -> Iterator[Diagnostic]:
             f"opendrs check {platform_names[0]} to ask the platform",
             DiagnosticCode.NOT_CHECKED,
         )
-
-
-def rule_guests(rule: Rule) -> frozenset[GuestId]:
-    """Return the guests that *rule* names; empty for a rule about tags."""
-    return getattr(rule, "guests", frozenset())
 
 
 def _unknown_node(

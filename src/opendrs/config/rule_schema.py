@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, Literal, NotRequired
 
 from pydantic import (
@@ -26,8 +27,15 @@ _TWO: dict[str, JsonValue] = {
     "required": ["guests"],
     "properties": {"guests": {"minItems": 2}},
 }
-_TWO_GUESTS_OR_TAGS = ConfigDict(
-    **STRICT, json_schema_extra={"anyOf": [{"required": ["tags"]}, _TWO]}
+_TWO_OR_TAGS: dict[str, JsonValue] = {"anyOf": [{"required": ["tags"]}, _TWO]}
+_TWO_GUESTS_OR_TAGS = ConfigDict(**STRICT, json_schema_extra=_TWO_OR_TAGS)
+_ONE_OR_TWO_SIDES = ConfigDict(
+    **STRICT,
+    json_schema_extra={
+        "if": _any_of("other_guests", "other_tags"),
+        "then": {**_any_of("guests", "tags"), "not": _any_of("domain", "max_guests")},
+        "else": _TWO_OR_TAGS,
+    },
 )
 _GUESTS_AND_NODES = ConfigDict(
     **STRICT,
@@ -46,6 +54,12 @@ DomainKey = Annotated[
 MaxGuests = Annotated[int, Field(ge=1, le=10**9, description="Most in a domain.")]
 GuestTags = Annotated[
     NonEmptyNames, Field(description="Tags of guests that join those named.")
+]
+OtherGuests = Annotated[
+    NonEmptyNames, Field(description="Guests that share no node with the others.")
+]
+OtherTags = Annotated[
+    NonEmptyNames, Field(description="Tags of guests that join the other guests.")
 ]
 NodeLabels = Annotated[
     NonEmptyNames, Field(description="Labels of nodes that join those named.")
@@ -104,13 +118,18 @@ class AffinityEntry(TypedDict):
     origin: NotRequired[RuleOrigin]
 
 
-@with_config(_TWO_GUESTS_OR_TAGS)
+@with_config(_ONE_OR_TWO_SIDES)
 class AntiAffinityEntry(TypedDict):
-    """No two of these guests share a node, or no more than allowed a domain."""
+    """No two of these guests share a node, or no more than allowed a domain.
+
+    With other guests, none of them shares a node with any of these.
+    """
 
     kind: Literal["anti-affinity"]
     guests: NotRequired[NonEmptyNames]
     tags: NotRequired[GuestTags]
+    other_guests: NotRequired[OtherGuests]
+    other_tags: NotRequired[OtherTags]
     domain: NotRequired[DomainKey]
     max_guests: NotRequired[MaxGuests]
     strict: NotRequired[StrictFlag]
@@ -156,17 +175,37 @@ class GuestPriorityEntry(TypedDict):
 
 
 def _require_guests(entry: AffinityEntry) -> AffinityEntry:
-    """Return *entry*, of affinity or anti-affinity; reject a single named guest."""
-    guests = entry.get("guests", ())
-    if len(guests) < 2 and "tags" not in entry:
+    """Return *entry*; reject a single named guest."""
+    _require_two(entry.get("guests", ()), has_tags="tags" in entry)
+    return entry
+
+
+def _require_two(guests: Collection[str], *, has_tags: bool) -> None:
+    if len(guests) < 2 and not has_tags:
         raise ValueError(f"expected at least 2 guests, or tags, got {len(guests)}")
+
+
+def _require_sides(entry: AntiAffinityEntry) -> AntiAffinityEntry:
+    """Return *entry*; reject too few guests, and fields that exclude each other."""
+    if "other_guests" not in entry and "other_tags" not in entry:
+        _require_two(entry.get("guests", ()), has_tags="tags" in entry)
+        return entry
+    if "guests" not in entry and "tags" not in entry:
+        raise ValueError("expected guests or tags besides the other guests")
+    if "domain" in entry or "max_guests" in entry:
+        raise ValueError("expected no domain and no max_guests with other guests")
+    others = entry.get("other_guests", ())
+    if both := sorted(set(entry.get("guests", ())).intersection(others)):
+        raise ValueError(
+            f"expected other_guests without {', '.join(both)}, which guests contains"
+        )
     return entry
 
 
 RuleEntry = (
     NodeAffinityEntry
     | Annotated[AffinityEntry, AfterValidator(_require_guests)]
-    | Annotated[AntiAffinityEntry, AfterValidator(_require_guests)]
+    | Annotated[AntiAffinityEntry, AfterValidator(_require_sides)]
     | PinEntry
     | TagExclusionEntry
     | GuestPriorityEntry

@@ -26,6 +26,7 @@ from opendrs.config.parsing import (
 from opendrs.config.rule_schema import (
     RULES,
     AffinityEntry,
+    AntiAffinityEntry,
     NodeAffinityEntry,
     RuleEntry,
 )
@@ -65,6 +66,7 @@ from opendrs.model import (
     GuestId,
     GuestPriority,
     GuestState,
+    MutualAntiAffinity,
     Node,
     NodeAffinity,
     NodeId,
@@ -301,20 +303,10 @@ def rule_from_entry(entry: RuleEntry) -> Rule:
         )
     if entry["kind"] == "pin":
         return Pin(guests=guests, name=name, origin=origin)
-    strict, tags = entry.get("strict", True), frozenset(entry.get("tags", ()))
     if entry["kind"] == "affinity":
         return _affinity(entry, guests)
     if entry["kind"] == "anti-affinity":
-        return AntiAffinity(
-            guests=guests,
-            strict=strict,
-            name=name,
-            origin=origin,
-            domain=entry.get("domain", ""),
-            max_guests=entry.get("max_guests", 1),
-            tags=tags,
-            weight=entry.get("weight", 1.0),
-        )
+        return _anti_affinity(entry, guests)
     return _node_affinity(entry, guests)
 
 
@@ -324,6 +316,31 @@ def _affinity(
     kind: Callable[..., Affinity | DomainAffinity] = Affinity
     if "domain" in entry:
         kind = partial(DomainAffinity, domain=entry["domain"])
+    return kind(
+        guests=guests,
+        strict=entry.get("strict", True),
+        name=entry.get("name", ""),
+        origin=entry.get("origin", ""),
+        tags=frozenset(entry.get("tags", ())),
+        weight=entry.get("weight", 1.0),
+    )
+
+
+def _anti_affinity(
+    entry: AntiAffinityEntry, guests: frozenset[GuestId]
+) -> AntiAffinity | MutualAntiAffinity:
+    kind: Callable[..., AntiAffinity | MutualAntiAffinity] = partial(
+        AntiAffinity,
+        domain=entry.get("domain", ""),
+        max_guests=entry.get("max_guests", 1),
+    )
+    if "other_guests" in entry or "other_tags" in entry:
+        others = (GuestId(guest) for guest in entry.get("other_guests", ()))
+        kind = partial(
+            MutualAntiAffinity,
+            other_guests=frozenset(others),
+            other_tags=frozenset(entry.get("other_tags", ())),
+        )
     return kind(
         guests=guests,
         strict=entry.get("strict", True),

@@ -212,10 +212,11 @@ def _rule_references(
     nodes: Collection[str],
     guests: Collection[str],
 ) -> Iterator[Diagnostic]:
-    rule_guests = rule.get("guests")
-    for guest in rule_guests if isinstance(rule_guests, list) else []:
-        if isinstance(guest, str) and guest not in guests:
-            yield _unknown_name(("rules", index, "guests"), "guest", guest, guests)
+    for key in ("guests", "other_guests"):
+        named = rule.get(key)
+        for guest in named if isinstance(named, list) else []:
+            if isinstance(guest, str) and guest not in guests:
+                yield _unknown_name(("rules", index, key), "guest", guest, guests)
     for node in as_mapping(rule.get("nodes")):
         if node not in nodes:
             yield _unknown_name(("rules", index, "nodes"), "node", node, nodes)

@@ -30,6 +30,7 @@ from opendrs.model import (
     GuestPriority,
     GuestState,
     LoadAmounts,
+    MutualAntiAffinity,
     Node,
     NodeAffinity,
     NodeState,
@@ -276,7 +277,7 @@ def _rule(rule: Rule, snapshot: Snapshot) -> Document:
         return {"kind": "priority", "value": value, **members, **name_field}
     if isinstance(rule, Pin):
         return {"kind": "pin", "guests": sorted(rule.guests), **name_field}
-    chosen = chosen_by_tag(rule, snapshot.guests.values())
+    chosen = chosen_by_tag(rule.tags, snapshot.guests.values())
     members = _without_none(
         guests=sorted(rule.guests - chosen) or None, tags=sorted(rule.tags) or None
     )
@@ -287,6 +288,8 @@ def _rule(rule: Rule, snapshot: Snapshot) -> Document:
         nodes = _rule_nodes(rule, snapshot)
         return {"kind": "node-affinity", **members, **nodes, **strict, **name_field}
     kind, limit = "affinity", dict[str, object]()
+    if isinstance(rule, MutualAntiAffinity):
+        kind, limit = "anti-affinity", _other_side(rule, snapshot)
     if isinstance(rule, AntiAffinity):
         kind = "anti-affinity"
         if rule.max_guests > 1:
@@ -300,6 +303,15 @@ def _rule(rule: Rule, snapshot: Snapshot) -> Document:
         **strict,
         **name_field,
     }
+
+
+def _other_side(rule: MutualAntiAffinity, snapshot: Snapshot) -> Document:
+    every = snapshot.guests.values()
+    chosen = chosen_by_tag(rule.other_tags, every) - chosen_by_tag(rule.tags, every)
+    return _without_none(
+        other_guests=sorted(rule.other_guests - chosen) or None,
+        other_tags=sorted(rule.other_tags) or None,
+    )
 
 
 def _rule_nodes(rule: NodeAffinity, snapshot: Snapshot) -> Document:

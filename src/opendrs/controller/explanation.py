@@ -21,6 +21,7 @@ from opendrs.model import (
     Snapshot,
     TagExclusion,
     format_count,
+    rule_guests,
 )
 from opendrs.policies.load_metrics import metric_label, metric_text
 from opendrs.ports import CycleRecord
@@ -271,7 +272,7 @@ def _guest_details(snapshot: Snapshot, guest: Guest) -> Iterator[str]:
         if isinstance(rule, TagExclusion | GuestPriority):
             applies = rule.applies_to(guest)
         else:
-            applies = guest.id in rule.guests
+            applies = guest.id in rule_guests(rule)
         if applies:
             yield f"rule: {rule}"
 

@@ -85,10 +85,12 @@ from opendrs.model.rule import Affinity as Affinity
 from opendrs.model.rule import AntiAffinity as AntiAffinity
 from opendrs.model.rule import DomainAffinity as DomainAffinity
 from opendrs.model.rule import GuestPriority as GuestPriority
+from opendrs.model.rule import MutualAntiAffinity as MutualAntiAffinity
 from opendrs.model.rule import NodeAffinity as NodeAffinity
 from opendrs.model.rule import Pin as Pin
 from opendrs.model.rule import Rule as Rule
 from opendrs.model.rule import TagExclusion as TagExclusion
+from opendrs.model.rule import rule_guests as rule_guests
 from opendrs.model.serialization import ACTION_KINDS as ACTION_KINDS
 from opendrs.model.serialization import DamagedRecordError as DamagedRecordError
 from opendrs.model.serialization import action_as_text as action_as_text

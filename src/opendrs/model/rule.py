@@ -252,6 +252,48 @@ class AntiAffinity(_NamedRule):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MutualAntiAffinity(_NamedRule):
+    """Placement of all *guests* on other nodes than all *other_guests*.
+
+    Guests of the same side may share a node.
+
+    Attributes:
+        guests: Guests of one side.
+        other_guests: Guests of the other side.
+        strict, name, origin, weight: As for `AntiAffinity`.
+        tags: Tags of further guests of one side, as for `NodeAffinity`.
+        other_tags: Tags of further guests of the other side, without those of the
+            first.
+    """
+
+    guests: frozenset[GuestId] = frozenset()
+    other_guests: frozenset[GuestId] = frozenset()
+    strict: bool = True
+    name: str = ""
+    origin: str = ""
+    tags: frozenset[str] = NO_NAMES
+    other_tags: frozenset[str] = NO_NAMES
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_weight("anti-affinity", self.weight, strict=self.strict)
+        others = self.other_guests | self.other_tags
+        _require_names(self.guests | self.tags, 1, "anti-affinity rule: guests")
+        _require_names(others, 1, "anti-affinity rule: other_guests")
+        if both := self.guests & self.other_guests:
+            raise ModelError(
+                "anti-affinity rule: other_guests: expected none of guests, got "
+                f"{format_list(sorted(both))}"
+            )
+
+    def describe(self, max_names: int | None = None) -> str:
+        """Return the name of the rule, or a description."""
+        guests = _format_chosen(self.guests, max_names, tag=self.tags)
+        others = _format_chosen(self.other_guests, max_names, tag=self.other_tags)
+        return self.name or f"anti-affinity of {guests} to {others}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pin(_NamedRule):
     """Exclusion of *guests* from migration."""
 
@@ -340,7 +382,17 @@ Rule = (
     | Affinity
     | DomainAffinity
     | AntiAffinity
+    | MutualAntiAffinity
     | Pin
     | TagExclusion
     | GuestPriority
 )
+
+
+def rule_guests(rule: Rule) -> frozenset[GuestId]:
+    """Return the guests that *rule* names; empty for a rule about tags alone."""
+    if isinstance(rule, TagExclusion):
+        return frozenset()
+    if isinstance(rule, MutualAntiAffinity):
+        return rule.guests | rule.other_guests
+    return rule.guests

@@ -16,6 +16,7 @@ from opendrs.model import (
     GuestKind,
     GuestState,
     Limits,
+    MutualAntiAffinity,
     Node,
     NodeAffinity,
     NodeId,
@@ -196,7 +197,10 @@ def _with_new_guests(
 
 def _with_members(rule: Rule, request: StartRequest, names: list[GuestId]) -> Rule:
     """Return *rule* with the guests *names* if it applies to those of *request*."""
-    if not isinstance(rule, Affinity | DomainAffinity | AntiAffinity | NodeAffinity):
+    if isinstance(rule, MutualAntiAffinity) and request.like in rule.other_guests:
+        return replace(rule, other_guests=rule.other_guests | frozenset(names))
+    bound = Affinity | DomainAffinity | AntiAffinity | MutualAntiAffinity | NodeAffinity
+    if not isinstance(rule, bound):
         return rule
     tags = {f"tag {tag}" for tag in request.tags}  # origin of rules of Proxmox VE tags
     if request.like not in rule.guests and rule.origin not in tags:

@@ -17,6 +17,7 @@ from opendrs.model import (
     DomainAffinity,
     Guest,
     GuestId,
+    MutualAntiAffinity,
     Node,
     NodeAffinity,
     NodeId,
@@ -25,7 +26,9 @@ from opendrs.model import (
 )
 from opendrs.rules.domain_affinity import with_domain_rules
 
-ChoosingRule = Affinity | DomainAffinity | AntiAffinity | NodeAffinity
+ChoosingRule = (
+    Affinity | DomainAffinity | AntiAffinity | MutualAntiAffinity | NodeAffinity
+)
 
 
 def with_chosen(snapshot: Snapshot, closed: Collection[NodeId] = ()) -> Snapshot:
@@ -66,11 +69,11 @@ def choose(
     return with_domain_rules(_choose_names(rules, snapshot), snapshot, closed)
 
 
-def chosen_by_tag(rule: ChoosingRule, guests: Iterable[Guest]) -> frozenset[GuestId]:
-    """Return those of *guests* that *rule* chooses by a tag."""
-    if not rule.tags:
+def chosen_by_tag(tags: frozenset[str], guests: Iterable[Guest]) -> frozenset[GuestId]:
+    """Return those of *guests* that a rule chooses by one of *tags*."""
+    if not tags:
         return frozenset()
-    return frozenset(x.id for x in guests if not rule.tags.isdisjoint(x.tags))
+    return frozenset(x.id for x in guests if not tags.isdisjoint(x.tags))
 
 
 def chosen_by_label(rule: NodeAffinity, nodes: Iterable[Node]) -> frozenset[NodeId]:
@@ -96,6 +99,8 @@ def _choose_names(rules: tuple[Rule, ...], snapshot: Snapshot) -> tuple[Rule, ..
 def _chooses(rule: Rule) -> bool:
     if isinstance(rule, NodeAffinity):
         return bool(rule.tags or rule.labels or rule.groups or rule.exclusive)
+    if isinstance(rule, MutualAntiAffinity):
+        return bool(rule.tags or rule.other_tags)
     kinds = Affinity | DomainAffinity | AntiAffinity
     return isinstance(rule, kinds) and bool(rule.tags)
 
@@ -107,7 +112,12 @@ def _chosen(rules: Iterable[Rule], snapshot: Snapshot) -> Iterator[Rule]:
         if not isinstance(rule, ChoosingRule) or not _chooses(rule):
             yield rule
             continue
-        guests = rule.guests | chosen_by_tag(rule, snapshot.guests.values())
+        guests = rule.guests | chosen_by_tag(rule.tags, snapshot.guests.values())
+        if isinstance(rule, MutualAntiAffinity):
+            guests -= rule.other_guests
+            others = chosen_by_tag(rule.other_tags, snapshot.guests.values()) - guests
+            yield replace(rule, guests=guests, other_guests=rule.other_guests | others)
+            continue
         if not isinstance(rule, NodeAffinity):
             yield replace(rule, guests=guests)
             continue

@@ -16,6 +16,7 @@ from opendrs.model import (
     Affinity,
     AntiAffinity,
     GuestId,
+    MutualAntiAffinity,
     NodeAffinity,
     NodeId,
     Pin,
@@ -72,7 +73,7 @@ def compile_rules(snapshot: Snapshot) -> CompiledRules:
     than two existing guests has no effect.
     """
     together = _strict_groups(snapshot)
-    apart = other_members(guests_of_rules(snapshot, AntiAffinity, strict=True))
+    apart = _apart(snapshot, strict=True)
     nodes = _common_nodes(together, _allowed_nodes(snapshot))
     immovable = _immovable_guests(snapshot)
     if any(rule.origin == DOMAIN_ORIGIN for rule in snapshot.rules):
@@ -86,7 +87,7 @@ def compile_rules(snapshot: Snapshot) -> CompiledRules:
         nodes=nodes,
         rankings=_rankings(snapshot, together),
         soft_together=other_members(guests_of_rules(snapshot, Affinity, strict=False)),
-        soft_apart=other_members(guests_of_rules(snapshot, AntiAffinity, strict=False)),
+        soft_apart=_apart(snapshot, strict=False),
         domain_limits=limits,
         limits_of=limits_of_guests(limits),
         immovable={**_contradictory_guests(contradictions), **immovable},
@@ -108,6 +109,24 @@ def _strict_groups(snapshot: Snapshot) -> dict[GuestId, GuestSet]:
     return {guest: group for group in groups for guest in group}
 
 
+def _apart(snapshot: Snapshot, *, strict: bool) -> dict[GuestId, GuestSet]:
+    """Return the guests with which each must not share a node, or should not.
+
+    Guests of one side of a rule share the set of the other side, however large it is.
+    """
+    apart = other_members(guests_of_rules(snapshot, AntiAffinity, strict=strict))
+    for rule in snapshot.rules:
+        if not (isinstance(rule, MutualAntiAffinity) and rule.strict is strict):
+            continue
+        one = existing_guests(rule.guests, snapshot)
+        other = existing_guests(rule.other_guests, snapshot)
+        for side, opposite in ((one, other), (other, one)):
+            for guest in side if opposite else ():
+                known = apart.get(guest)
+                apart[guest] = opposite if known is None else known | opposite
+    return apart
+
+
 def _implied_apart(
     together: Mapping[GuestId, GuestSet], apart: Mapping[GuestId, GuestSet]
 ) -> dict[GuestId, GuestSet]:
@@ -118,7 +137,11 @@ def _implied_apart(
     in spite of it must not join them.
     """
     result: dict[GuestId, GuestSet] = {}
-    for guest in set(apart) | set(together):
+    grouped = frozenset(together)
+    for guest in set(apart) | grouped:
+        if guest not in grouped and apart[guest].isdisjoint(grouped):
+            result[guest] = apart[guest]
+            continue
         group = together.get(guest, frozenset({guest}))
         direct = NO_GUESTS.union(*(apart.get(member, NO_GUESTS) for member in group))
         implied = direct.union(*(together.get(other, NO_GUESTS) for other in direct))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -11,6 +11,7 @@ from opendrs.model import (
     AntiAffinity,
     GuestId,
     Mobility,
+    MutualAntiAffinity,
     NodeAffinity,
     NodeId,
     Rule,
@@ -54,7 +55,8 @@ def find_contradictions(
     """Return the contradictions among the rules.
 
     Contradictions of several anti-affinity rules are not searched for. Guests that are
-    pairwise apart may need more nodes than any one rule requires.
+    pairwise apart may need more nodes than any one rule requires. Nor is every division
+    of the nodes between two sides: one side has the only nodes of its guests.
 
     Args:
         snapshot: The cluster and its rules.
@@ -66,6 +68,7 @@ def find_contradictions(
         *_affinity_and_anti_affinity(snapshot, together),
         *_without_allowed_node(snapshot, together, nodes),
         *_without_enough_nodes(snapshot, together, nodes),
+        *_without_nodes_beside(snapshot, together, nodes),
         *_immovable_apart(snapshot, together, immovable),
     )
 
@@ -74,14 +77,14 @@ def _affinity_and_anti_affinity(
     snapshot: Snapshot, together: Mapping[GuestId, GuestSet]
 ) -> Iterator[Contradiction]:
     for rule in snapshot.rules:
-        if not (isinstance(rule, AntiAffinity) and rule.strict):
-            continue
-        if not rule.is_pairwise:
+        pairs: Iterable[tuple[GuestId, GuestId]] = ()
+        if isinstance(rule, MutualAntiAffinity) and rule.strict:
+            pairs = _joined_pairs(rule, together)
+        elif isinstance(rule, AntiAffinity) and rule.strict and rule.is_pairwise:
+            pairs = combinations(sorted(existing_guests(rule.guests, snapshot)), 2)
+        elif isinstance(rule, AntiAffinity) and rule.strict:
             yield from _affinity_above_limit(rule, snapshot, together)
-            continue
-        for one, other in combinations(
-            sorted(existing_guests(rule.guests, snapshot)), 2
-        ):
+        for one, other in pairs:
             if other in together.get(one, NO_GUESTS):
                 rules = _strict_rules_of(snapshot, together[one], Affinity)
                 yield Contradiction(
@@ -89,6 +92,16 @@ def _affinity_and_anti_affinity(
                     together[one],
                     f"both affinity and anti-affinity between {one} and {other}",
                 )
+
+
+def _joined_pairs(
+    rule: MutualAntiAffinity, together: Mapping[GuestId, GuestSet]
+) -> Iterator[tuple[GuestId, GuestId]]:
+    """Yield one pair of guests of both sides for each affinity group with some."""
+    for group in dict.fromkeys(together.values()):
+        one, other = rule.guests & group, rule.other_guests & group
+        if one and other:
+            yield min(one), min(other)
 
 
 def _affinity_above_limit(
@@ -153,6 +166,60 @@ def _without_enough_nodes(
                 f"{_demand_of(rule, len(guests))}, but their allowed nodes suffice "
                 f"for {placed}",
             )
+
+
+def _without_nodes_beside(
+    snapshot: Snapshot,
+    together: Mapping[GuestId, GuestSet],
+    nodes: Mapping[GuestId, frozenset[NodeId]],
+) -> Iterator[Contradiction]:
+    """Yield guests that may be only on nodes that the other side cannot leave."""
+    all_nodes = frozenset(snapshot.nodes)
+    for rule in snapshot.rules:
+        if not (isinstance(rule, MutualAntiAffinity) and rule.strict):
+            continue
+        one, other = (
+            {g: nodes.get(g, all_nodes) & all_nodes for g in sorted(side)}
+            for side in (
+                existing_guests(rule.guests, snapshot),
+                existing_guests(rule.other_guests, snapshot),
+            )
+        )
+        trapped = {**_trapped(one, other), **_trapped(other, one)}
+        if trapped:
+            guest, blockers = min(trapped.items())
+            guests = frozenset(trapped).union(*trapped.values())
+            members = NO_GUESTS.union(
+                *(together.get(g, frozenset({g})) for g in guests)
+            )
+            yield Contradiction(
+                (rule, *_strict_rules_of(snapshot, members, NodeAffinity)),
+                guests,
+                f"anti-affinity of {guest} to "
+                f"{format_list(sorted(blockers), separator=' and ')}, which may only "
+                f"be on the nodes allowed for {guest}",
+            )
+
+
+def _trapped(
+    side: Mapping[GuestId, frozenset[NodeId]],
+    opposite: Mapping[GuestId, frozenset[NodeId]],
+) -> dict[GuestId, GuestSet]:
+    """Return the guests of *side* without a node beside *opposite*.
+
+    Args:
+        side: Nodes that each guest may be on.
+        opposite: The same for the guests of the other side.
+
+    Returns:
+        A guest of the other side for each node that it may be on, by the guest.
+    """
+    taken = {min(nodes): guest for guest, nodes in opposite.items() if len(nodes) == 1}
+    return {
+        guest: frozenset(taken[node] for node in nodes)
+        for guest, nodes in side.items()
+        if nodes and nodes <= taken.keys()
+    }
 
 
 def _demand_of(rule: AntiAffinity, count: int) -> str:

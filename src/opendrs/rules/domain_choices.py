@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 from opendrs.model import (
     Affinity,
     AntiAffinity,
+    MutualAntiAffinity,
     NodeAffinity,
     NodeId,
     Rule,
     Snapshot,
+    rule_guests,
 )
 from opendrs.rules.affinity_groups import GuestSet, connected_components
 from opendrs.rules.contradictions import Contradiction
@@ -78,9 +80,11 @@ def coupled(
         The indices, by the guests of all these rules.
     """
     groups = [
-        each.guests
+        rule_guests(each)
         for each in rules
-        if isinstance(each, Affinity | AntiAffinity) and each.strict and each.guests
+        if isinstance(each, Affinity | AntiAffinity | MutualAntiAffinity)
+        and each.strict
+        and rule_guests(each)
     ]
     components = connected_components([*groups, *(each.guests for each in choices)])
     component_of = {guest: each for each in components for guest in each}
@@ -167,10 +171,10 @@ def _concerning(guests: GuestSet, snapshot: Snapshot) -> Snapshot:
     rules = tuple(
         rule
         for rule in snapshot.rules
-        if isinstance(rule, Affinity | AntiAffinity | NodeAffinity)
+        if isinstance(rule, Affinity | AntiAffinity | MutualAntiAffinity | NodeAffinity)
         and rule.strict
         and rule.origin != UNDO_ORIGIN
-        and not rule.guests.isdisjoint(guests)
+        and not rule_guests(rule).isdisjoint(guests)
     )
     existing = guests & snapshot.guests.keys()
     named = {name: snapshot.guests[name] for name in sorted(existing)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import combinations, compress
+from itertools import combinations, compress, product
 from operator import is_not, itemgetter
 
 from opendrs.model import (
@@ -18,11 +18,13 @@ from opendrs.model import (
     AntiAffinity,
     Guest,
     GuestId,
+    MutualAntiAffinity,
     NodeAffinity,
     NodeId,
     Rule,
     Snapshot,
     format_list,
+    rule_guests,
 )
 from opendrs.rules.maintenance import drain_rules
 
@@ -63,12 +65,12 @@ def violations(snapshot: Snapshot) -> tuple[Violation, ...]:
     """Return the violations, in the order of the rules.
 
     A migrating guest counts on both nodes, a stopped one on none. An anti-affinity rule
-    gives one violation per pair of guests on one node; with a domain or more than one
-    guest, one per domain. An affinity rule gives one for all of its guests, a node
-    affinity one per guest. An affinity within a domain gives one per guest outside of
-    the chosen domain, unless all are in one. Pins and tag exclusions concern
-    migrations, not placements, and are never violated. A guest on a node in maintenance
-    violates the rule that drains it.
+    gives one violation per pair of guests on one node, with two sides one per pair of
+    both; with a domain or more than one guest, one per domain. An affinity rule gives
+    one for all of its guests, a node affinity one per guest. An affinity within a
+    domain gives one per guest outside of the chosen domain, unless all are in one. Pins
+    and tag exclusions concern migrations, not placements, and are never violated. A
+    guest on a node in maintenance violates the rule that drains it.
     """
     return _violations_of((*snapshot.rules, *drain_rules(snapshot)), snapshot)
 
@@ -80,6 +82,8 @@ def _violations_of(rules: Iterable[Rule], snapshot: Snapshot) -> tuple[Violation
             result += _domain_violations(rule, snapshot)
         elif isinstance(rule, AntiAffinity):
             result += _anti_affinity_violations(rule, snapshot)
+        elif isinstance(rule, MutualAntiAffinity):
+            result += _mutual_violations(rule, snapshot)
         elif isinstance(rule, Affinity):
             result += _affinity_violations(rule, snapshot)
         elif isinstance(rule, NodeAffinity):
@@ -207,8 +211,8 @@ def _affected_rules(before: Snapshot, after: Snapshot) -> Iterable[Rule]:
     return (
         rule
         for rule in after.rules
-        if isinstance(rule, Affinity | AntiAffinity | NodeAffinity)
-        and not rule.guests.isdisjoint(changed)
+        if isinstance(rule, Affinity | AntiAffinity | MutualAntiAffinity | NodeAffinity)
+        and not rule_guests(rule).isdisjoint(changed)
     )
 
 
@@ -221,6 +225,8 @@ def _constraint(rule: Rule) -> object:
     """Return what *rule* demands of its guests."""
     if isinstance(rule, NodeAffinity):
         return NodeAffinity, frozenset(rule.nodes)
+    if isinstance(rule, MutualAntiAffinity):
+        return AntiAffinity, "", 1
     if isinstance(rule, AntiAffinity):
         return AntiAffinity, rule.domain, rule.max_guests
     return type(rule)
@@ -232,9 +238,10 @@ def _may_shrink(rule: Rule) -> bool:
 
 
 def _active_guests(
-    rule: Affinity | AntiAffinity | NodeAffinity, snapshot: Snapshot
+    rule: Affinity | AntiAffinity | MutualAntiAffinity | NodeAffinity,
+    snapshot: Snapshot,
 ) -> list[Guest]:
-    known = (snapshot.guests.get(name) for name in sorted(rule.guests))
+    known = (snapshot.guests.get(name) for name in sorted(rule_guests(rule)))
     return [guest for guest in known if guest is not None and guest.is_active]
 
 
@@ -253,6 +260,22 @@ def _anti_affinity_violations(
     return [
         Violation(rule, frozenset({guests[one].id, guests[other].id}), frozenset(nodes))
         for (one, other), nodes in sorted(shared.items(), key=itemgetter(0))
+    ]
+
+
+def _mutual_violations(rule: MutualAntiAffinity, snapshot: Snapshot) -> list[Violation]:
+    sides: tuple[defaultdict[NodeId, list[GuestId]], ...]
+    sides = defaultdict(list), defaultdict(list)
+    for guest in _active_guests(rule, snapshot):
+        for node in guest.occupied_nodes:
+            sides[guest.id in rule.other_guests][node].append(guest.id)
+    shared: defaultdict[tuple[GuestId, GuestId], set[NodeId]] = defaultdict(set)
+    for node in sides[0].keys() & sides[1].keys():
+        for pair in product(sides[0][node], sides[1][node]):
+            shared[pair].add(node)
+    return [
+        Violation(rule, frozenset(pair), frozenset(nodes))
+        for pair, nodes in sorted(shared.items(), key=itemgetter(0))
     ]
 
 

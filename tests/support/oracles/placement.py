@@ -10,6 +10,7 @@ from opendrs.model import (
     AntiAffinity,
     DomainAffinity,
     GuestId,
+    MutualAntiAffinity,
     NodeAffinity,
     NodeId,
     Snapshot,
@@ -48,18 +49,36 @@ def _violations_of(
             if not placement[guest] <= set(rule.nodes):
                 yield frozenset({guest})
     elif isinstance(rule, AntiAffinity):
-        present = sorted(rule.guests & set(placement))
-        for several in combinations(present, rule.max_guests + 1):
-            racks = [
-                {_domain(snapshot, node, rule.domain) for node in placement[guest]}
-                for guest in several
-            ]
-            if set.intersection(*racks):
-                yield frozenset(several)
+        yield from _above_limit(rule, placement, snapshot)
+    elif isinstance(rule, MutualAntiAffinity):
+        yield from _mixed_pairs(rule, placement)
     elif isinstance(rule, Affinity):
         guests = rule.guests & set(placement)
         if guests and not frozenset.intersection(*(placement[g] for g in guests)):
             yield frozenset(guests)
+
+
+def _above_limit(
+    rule: AntiAffinity, placement: Placement, snapshot: Snapshot
+) -> Iterator[frozenset[GuestId]]:
+    """Yield each set of one guest too many in a domain."""
+    present = sorted(rule.guests & set(placement))
+    for several in combinations(present, rule.max_guests + 1):
+        racks = [
+            {_domain(snapshot, node, rule.domain) for node in placement[guest]}
+            for guest in several
+        ]
+        if set.intersection(*racks):
+            yield frozenset(several)
+
+
+def _mixed_pairs(
+    rule: MutualAntiAffinity, placement: Placement
+) -> Iterator[frozenset[GuestId]]:
+    """Yield each pair of guests of both sides that share a node."""
+    for one, other in product(rule.guests, rule.other_guests):
+        if placement.get(one, frozenset()) & placement.get(other, frozenset()):
+            yield frozenset({one, other})
 
 
 def _separations(
@@ -87,7 +106,12 @@ def _domain(snapshot: Snapshot, node: NodeId, key: str) -> str:
 def is_satisfiable(snapshot: Snapshot) -> bool:
     """Return True if a placement of all guests satisfies every strict rule."""
     guests = sorted(
-        {g for rule in snapshot.rules for g in getattr(rule, "guests", ())}
+        {
+            g
+            for rule in snapshot.rules
+            for side in ("guests", "other_guests")
+            for g in getattr(rule, side, ())
+        }
         & set(snapshot.guests)
     )
     nodes = [frozenset({name}) for name in snapshot.nodes]

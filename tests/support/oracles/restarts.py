@@ -16,6 +16,7 @@ from opendrs.model import (
     Guest,
     GuestId,
     Limits,
+    MutualAntiAffinity,
     Node,
     NodeAffinity,
     NodeId,
@@ -128,6 +129,8 @@ def _keeps_rules(
             continue  # realizes the rule of a domain, which is judged itself
         if isinstance(rule, NodeAffinity) and _excludes(rule, guest, node):
             return False
+        if isinstance(rule, MutualAntiAffinity) and _mixes(rule, guest, node, running):
+            return False
         if guest.id not in rule.guests:
             continue
         others = [running.get(name) for name in rule.guests - {guest.id}]
@@ -135,16 +138,36 @@ def _keeps_rules(
             beside = {_label(snapshot.nodes[place], rule) for place in others if place}
             if beside and (beside != {_label(node, rule)} or "" in beside):
                 return False
-        if isinstance(rule, AntiAffinity):
-            racks = [
-                place if not rule.domain else snapshot.nodes[place].labels
-                for place in others
-                if place is not None
-            ]
-            here = node.labels if rule.domain else node.id
-            if racks.count(here) >= rule.max_guests:
-                return False
+        if isinstance(rule, AntiAffinity) and _is_full(rule, node, others, snapshot):
+            return False
     return True
+
+
+def _is_full(
+    rule: AntiAffinity,
+    node: Node,
+    others: Iterable[NodeId | None],
+    snapshot: Snapshot,
+) -> bool:
+    """Return True if the domain of *node* has no place for a guest beside *others*."""
+    racks = [
+        place if not rule.domain else snapshot.nodes[place].labels
+        for place in others
+        if place is not None
+    ]
+    here = node.labels if rule.domain else node.id
+    return racks.count(here) >= rule.max_guests
+
+
+def _mixes(
+    rule: MutualAntiAffinity, guest: Guest, node: Node, running: Placement
+) -> bool:
+    """Return True if *guest* would share *node* with a guest of the other side."""
+    opposite: frozenset[GuestId] = frozenset()
+    if guest.id in rule.guests | rule.other_guests:
+        first = guest.id in rule.guests
+        opposite = rule.other_guests if first else rule.guests
+    return node.id in {running.get(name) for name in opposite}
 
 
 def _label(node: Node, rule: DomainAffinity) -> str:

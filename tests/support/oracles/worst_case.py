@@ -13,6 +13,7 @@ from opendrs.model import (
     AntiAffinity,
     GuestId,
     Limits,
+    MutualAntiAffinity,
     NodeId,
     Plan,
     Snapshot,
@@ -129,6 +130,11 @@ def _may_be_elsewhere(
 
 def _anti_affine(snapshot: Snapshot, guest: GuestId) -> Iterable[GuestId]:
     for rule in snapshot.rules:
+        if isinstance(rule, MutualAntiAffinity) and rule.strict:
+            if guest in rule.guests:
+                yield from sorted(rule.other_guests)
+            if guest in rule.other_guests:
+                yield from sorted(rule.guests)
         if not (isinstance(rule, AntiAffinity) and rule.is_pairwise):
             continue
         if rule.strict and guest in rule.guests:

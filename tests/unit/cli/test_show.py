@@ -10,6 +10,7 @@ from opendrs.model import (
     Affinity,
     AntiAffinity,
     GuestId,
+    MutualAntiAffinity,
     Node,
     NodeId,
     NodeState,
@@ -118,6 +119,17 @@ def test_show_names_violations_and_contradictions(opendrs: RunOpendrs) -> None:
 
     assert "violated: apart: vm1, vm2 on a" in text
     assert "contradiction: both affinity and anti-affinity between vm1 and vm2" in text
+
+
+def test_show_names_both_sides_of_a_rule(opendrs: RunOpendrs) -> None:
+    rule = MutualAntiAffinity(
+        guests=guest_ids("vm1"), other_tags=frozenset({"test"}), name="apart"
+    )
+    found = cluster(nodes={"a": 0.5}, guests={"vm1": ("a", 0.25)}, rules=[rule])
+
+    text = show(opendrs, found)
+
+    assert "vm1 apart from tag test" in " ".join(line_starting(text, "apart"))
 
 
 def test_show_json_has_snapshot_and_violations(opendrs: RunOpendrs) -> None:

@@ -24,7 +24,14 @@ from opendrs.errors import (
     UnknownPolicyError,
 )
 from opendrs.metrics import LoadModel
-from opendrs.model import DEFAULT_LIMITS, AntiAffinity, Limits, Network, NodeId
+from opendrs.model import (
+    DEFAULT_LIMITS,
+    AntiAffinity,
+    Limits,
+    MutualAntiAffinity,
+    Network,
+    NodeId,
+)
 from opendrs.platforms.libvirt import LibvirtSettings
 from opendrs.platforms.snapshot_file import SnapshotFileSettings
 from opendrs.policies import BUILT_IN_POLICIES, AutoRebalance, Balance
@@ -129,6 +136,22 @@ def test_reads_rules(read: Read) -> None:
     settings = read('[[rules]]\nkind = "anti-affinity"\nguests = ["a", "b"]\n')
 
     assert settings.rules == (AntiAffinity(guests=guest_ids("a", "b"), strict=True),)
+
+
+def test_reads_a_rule_between_two_groups(read: Read) -> None:
+    settings = read(
+        '[[rules]]\nkind = "anti-affinity"\ntags = ["production"]\n'
+        'other_tags = ["test"]\nother_guests = ["lab"]\nstrict = false\nweight = 2\n'
+    )
+
+    (rule,) = settings.rules
+    assert rule == MutualAntiAffinity(
+        tags=frozenset({"production"}),
+        other_tags=frozenset({"test"}),
+        other_guests=guest_ids("lab"),
+        strict=False,
+        weight=2.0,
+    )
 
 
 def test_store_path_is_read(read: Read, tmp_path: Path) -> None:

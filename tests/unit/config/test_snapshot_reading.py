@@ -315,6 +315,47 @@ def guest_with(**fields: object) -> dict[str, Any]:
             "rules[0]: expected at least 2 guests, or tags, got 1",
         ),
         (
+            document(rules=[{"kind": "anti-affinity", "other_tags": ["web"]}]),
+            "rules[0]: expected guests or tags besides the other guests",
+        ),
+        (
+            document(
+                rules=[
+                    {
+                        "kind": "anti-affinity",
+                        "tags": ["db"],
+                        "other_tags": ["web"],
+                        "domain": "rack",
+                    }
+                ]
+            ),
+            "rules[0]: expected no domain and no max_guests with other guests",
+        ),
+        (
+            document(
+                rules=[
+                    {
+                        "kind": "anti-affinity",
+                        "guests": ["vm:101"],
+                        "other_guests": ["vm:101"],
+                    }
+                ]
+            ),
+            "rules[0]: expected other_guests without vm:101, which guests contains",
+        ),
+        (
+            document(
+                rules=[
+                    {
+                        "kind": "anti-affinity",
+                        "guests": ["vm:101"],
+                        "other_guests": ["vm:999"],
+                    }
+                ]
+            ),
+            'rules[0].other_guests: unknown guest "vm:999"',
+        ),
+        (
             document(rules=[{"kind": "affinity", "guests": ["vm:101", "vm:101"]}]),
             'rules[0].guests: expected each name only once, got ["vm:101", "vm:101"]',
         ),

@@ -39,6 +39,7 @@ from opendrs.model import (
     Affinity,
     AntiAffinity,
     GuestState,
+    MutualAntiAffinity,
     Node,
     NodeId,
     NodeState,
@@ -310,6 +311,20 @@ def test_rules_that_contradict_each_other_are_marked() -> None:
         "tag": "kept",
     }
     assert found[-1]["guests"] == ["four"]
+
+
+def test_rule_between_two_groups_lists_the_guests_of_both() -> None:
+    rule = MutualAntiAffinity(
+        guests=guest_ids("one"), other_guests=guest_ids("two", "elsewhere")
+    )
+    snapshot = replace(LOPSIDED, rules=(rule,))
+    document = decided(snapshot).document
+
+    (found,) = rule_documents(snapshot, document["decision"])  # type: ignore[arg-type]
+
+    assert found["rule"] == "anti-affinity of one to elsewhere, two"
+    assert (found["kind"], found["state"]) == ("anti-affinity", "violated")
+    assert found["guests"] == found["violating_guests"] == ["one", "two"]
 
 
 def test_drained_node_is_a_rule_that_its_guests_violate() -> None:

@@ -15,6 +15,7 @@ from opendrs.model import (
     DomainAffinity,
     GuestId,
     GuestPriority,
+    MutualAntiAffinity,
     NodeAffinity,
     NodeId,
     Pin,
@@ -22,6 +23,7 @@ from opendrs.model import (
     Snapshot,
     TagExclusion,
     format_list,
+    rule_guests,
 )
 from opendrs.rules import Contradiction, Violation, compile_rules, violations
 from opendrs.rules.maintenance import ORIGIN as NODE_STATE_ORIGIN
@@ -35,6 +37,7 @@ _KINDS: Mapping[type, str] = {
     Affinity: "affinity",
     DomainAffinity: "affinity",
     AntiAffinity: "anti-affinity",
+    MutualAntiAffinity: "anti-affinity",
     NodeAffinity: "node-affinity",
     Pin: "pin",
     TagExclusion: "exclusion",
@@ -163,7 +166,7 @@ def _bound_guests(rule: Rule, snapshot: Snapshot) -> list[GuestId]:
         return sorted(
             name for name, guest in snapshot.guests.items() if rule.applies_to(guest)
         )
-    return sorted(name for name in rule.guests if name in snapshot.guests)
+    return sorted(name for name in rule_guests(rule) if name in snapshot.guests)
 
 
 def _repair(guests: Iterable[str], decision: Plain) -> str:

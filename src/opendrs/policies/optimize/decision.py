@@ -13,6 +13,7 @@ from opendrs.optimizer import Problem, budget_use, imbalance_distance, lower_bou
 from opendrs.policies.base import Decision, DecisionReason
 from opendrs.policies.optimize.candidate import CandidatePlan
 from opendrs.policies.optimize.context import OptimizeContext
+from opendrs.policies.optimize.divided_nodes import DividedNodes
 from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.explanations import unresolved_notes
 from opendrs.policies.optimize.metrics import (
@@ -119,12 +120,13 @@ def _bound_note(candidate: CandidatePlan) -> Iterator[str]:
     """Yield a note with the gap between *candidate* and the lower bound.
 
     There is no note if nodes are drained, because the bound counts them, if guests
-    might gather in another domain, which it does not count, or if balance is no goal.
+    might gather in another domain or nodes be divided otherwise between two sides,
+    which it does not count, or if balance is no goal.
     """
     context = candidate.context
     if drained_nodes(context.snapshot) or Goal.BALANCE not in context.priorities:
         return
-    if chooses_domain(context.snapshot):
+    if chooses_domain(context.snapshot) or DividedNodes(context.cluster).is_strict:
         return
     scale = math.sqrt(len(context.cluster.node_ids) * sum(context.weights))
     if scale <= 0:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
-from opendrs.model import Affinity, AntiAffinity, GuestId
+from opendrs.model import Affinity, AntiAffinity, GuestId, MutualAntiAffinity
 from opendrs.optimizer import Floats, GroupSets, IndexLists, Indices, Objective
+from opendrs.policies.optimize.divided_nodes import DividedNodes
 from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.rules import DomainLimit
 
@@ -72,12 +74,16 @@ def _set_rows(cluster: EncodedCluster, objective: Objective) -> Iterator[_SetRow
     strict, soft = objective.weight("violation"), objective.weight("soft_rule")
     heaviest = 1.0
     for rule in cluster.snapshot.rules:
-        if isinstance(rule, AntiAffinity | Affinity):
+        if isinstance(rule, AntiAffinity | MutualAntiAffinity | Affinity):
             heaviest = max(heaviest, rule.weight)
         if isinstance(rule, AntiAffinity) and rule.is_pairwise:
             groups = _groups_of(cluster, rule.guests)
             weight = strict if rule.strict else soft * rule.weight
             yield _SetRow(groups, rule.strict, weight, separated=rule.strict)
+        elif isinstance(rule, MutualAntiAffinity):
+            weight = strict if rule.strict else soft * rule.weight
+            for pair in _pairs(cluster, rule):
+                yield _SetRow(pair, rule.strict, weight, separated=rule.strict)
         elif isinstance(rule, Affinity) and not rule.strict:
             groups = _groups_of(cluster, rule.guests)
             yield _SetRow(groups, rule.strict, -soft * rule.weight)
@@ -94,6 +100,15 @@ def _set_rows(cluster: EncodedCluster, objective: Objective) -> Iterator[_SetRow
             most=rule.max_guests,
             fixed=_fixed_domains(cluster, limit),
         )
+
+
+def _pairs(cluster: EncodedCluster, rule: MutualAntiAffinity) -> Iterator[list[int]]:
+    """Yield the groups of both sides, each with each; none if the nodes are divided."""
+    if not DividedNodes.applies_to(rule, cluster):
+        others = _groups_of(cluster, rule.other_guests)
+        for one, other in product(_groups_of(cluster, rule.guests), others):
+            if one != other:
+                yield [one, other]
 
 
 def _partitions(cluster: EncodedCluster) -> dict[str, int]:

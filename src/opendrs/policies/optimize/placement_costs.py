@@ -9,6 +9,7 @@ import numpy as np
 from opendrs.arrays import MoveGroup
 from opendrs.model import GuestId
 from opendrs.optimizer import Floats, Mask
+from opendrs.policies.optimize.divided_nodes import DividedNodes
 from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.rules import NO_GUESTS, node_priority
 
@@ -35,6 +36,8 @@ class PlacementCosts:
             for name, guest in cluster.snapshot.guests.items()
             if guest.is_active and name not in cluster.group_of
         }
+        self._divided = DividedNodes(cluster)
+        self._names = frozenset(self._staying)
         self._can_receive = np.asarray(np.isfinite(arrays.available).all(axis=1))
         self._class_of: dict[Hashable, int] = {}
         empty = np.zeros(len(cluster.node_ids), np.bool_)
@@ -42,8 +45,8 @@ class PlacementCosts:
 
     def class_of(self, group: MoveGroup) -> int:
         """Return the class of *group*; create it if necessary."""
-        avoided = self._avoided(group)
-        key = self._classes.class_of(group), avoided
+        avoided = self._avoided(group) | self._divided.closed(group)
+        key = self._classes.class_of(group), avoided, self._divided.unwanted(group)
         if key not in self._class_of:
             self._class_of[key] = len(self._rows)
             self._rows.append(self._row(group, avoided))
@@ -76,17 +79,19 @@ class PlacementCosts:
         permitted = self._classes.permitted(group)
         permitted[list(avoided)] = False
         allowed = self._can_receive & self._classes.suited(group) & permitted
-        return allowed, ~permitted, self.dispreferred(group[0].id, allowed)
+        dispreferred = self.dispreferred(group[0].id, allowed)
+        for nodes, weight in self._divided.unwanted(group):
+            if dispreferred is None:
+                dispreferred = np.zeros(len(allowed))
+            dispreferred[list(nodes)] += weight
+        return allowed, ~permitted, dispreferred
 
     def _avoided(self, group: MoveGroup) -> frozenset[int]:
         """Return the nodes of staying guests with anti-affinity to *group*."""
-        others = NO_GUESTS.union(
-            *(self._rules.apart.get(guest.id, NO_GUESTS) for guest in group)
-        )
         return frozenset(
             self._index[where]
-            for name in others
-            if name in self._staying
+            for guest in group
+            for name in self._rules.apart.get(guest.id, NO_GUESTS) & self._names
             for where in self._staying[name].occupied_nodes
             if where in self._index
         )

@@ -12,6 +12,7 @@ from opendrs.model import (
     AntiAffinity,
     Guest,
     GuestId,
+    MutualAntiAffinity,
     NodeAffinity,
     NodeId,
     Rule,
@@ -137,9 +138,27 @@ class RepairFeasibility:
                 isinstance(rule, AntiAffinity)
                 and guest.id in rule.guests
                 and not self._has_place(rule, guest, node)
+            ) or (
+                isinstance(rule, MutualAntiAffinity)
+                and self._stays_opposite(rule, guest, node)
             ):
                 return False
         return True
+
+    def _stays_opposite(
+        self, rule: MutualAntiAffinity, guest: Guest, node: NodeId
+    ) -> bool:
+        """Return True if a guest of the side opposite to *guest* stays on *node*."""
+        opposite: frozenset[GuestId] = frozenset()
+        if guest.id in rule.guests:
+            opposite = rule.other_guests
+        elif guest.id in rule.other_guests:
+            opposite = rule.guests
+        fixed = opposite & self._fixed
+        others = (self._snapshot.guests.get(each) for each in fixed)
+        return any(
+            other is not None and node in other.occupied_nodes for other in others
+        )
 
     def _has_place(self, rule: AntiAffinity, guest: Guest, node: NodeId) -> bool:
         """Return True if the guests that stay leave *guest* a place on *node*."""

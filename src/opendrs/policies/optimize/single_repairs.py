@@ -16,7 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from opendrs.arrays import MoveGroup
-from opendrs.model import Affinity, AntiAffinity, GuestId, NodeAffinity, NodeId
+from opendrs.model import (
+    Affinity,
+    AntiAffinity,
+    GuestId,
+    MutualAntiAffinity,
+    NodeAffinity,
+    NodeId,
+    Snapshot,
+)
 from opendrs.optimizer import FEASIBILITY_SLACK, Floats, Indices, Mask
 from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.movable_groups import (
@@ -182,9 +190,60 @@ class _RuleState:
         effects.repair(count, allowed, all_=misplaced == count)
 
 
+def _active_nodes(guests: Iterable[GuestId], snapshot: Snapshot) -> list[NodeId]:
+    """Return the node of each active one of *guests*; a migrating one is on two."""
+    found = [snapshot.guests[name] for name in guests if name in snapshot.guests]
+    active = [guest for guest in found if guest.is_active]
+    return [node for guest in active for node in guest.occupied_nodes]
+
+
+def _side_states(
+    rule: MutualAntiAffinity, snapshot: Snapshot, unit_of: Mapping[GuestId, int]
+) -> Iterator[tuple[int, _SideState, int]]:
+    """Yield the units of both sides, each with its side and its number of guests."""
+    sides = rule.guests, rule.other_guests
+    nodes = [Counter(_active_nodes(each, snapshot)) for each in sides]
+    units = [Counter(unit_of[x] for x in each if x in unit_of) for each in sides]
+    for here, there in ((0, 1), (1, 0)):
+        for unit, count in units[here].items():
+            side = _SideState(nodes[here], nodes[there], units[there][unit])
+            yield unit, side, count
+
+
 def _indices(nodes: Iterable[NodeId], index: Mapping[NodeId, int]) -> Indices:
     """Return the indices of those of *nodes* that have metrics."""
     return np.array([index[node] for node in nodes if node in index], np.intp)
+
+
+class _SideState:
+    """One side of an anti-affinity between two sides, and both on each node.
+
+    Args:
+        own: Number of guests of this side on each node.
+        opposite: Number of guests of the other side on each node.
+        within: Guests of the other side that the unit contains.
+    """
+
+    def __init__(
+        self, own: Counter[NodeId], opposite: Counter[NodeId], within: int
+    ) -> None:
+        self._own, self._opposite, self._within = own, opposite, within
+
+    def move(self, count: int, source: NodeId, target: NodeId) -> None:
+        """Move *count* guests of this side."""
+        self._own[source] -= count
+        self._own[target] += count
+
+    def add_effects(
+        self, count: int, source: NodeId, effects: _Effects, index: Mapping[NodeId, int]
+    ) -> None:
+        """Add the effects of moves of *count* guests of this side from *source*."""
+        others = +(self._opposite - Counter({source: self._within}))
+        effects.is_safe[_indices(others, index)] = False
+        if repaired := count * others[source]:
+            total = sum(each * self._own[node] for node, each in others.items())
+            is_all = total == repaired and not self._within
+            effects.repair(repaired, slice(None), all_=is_all)
 
 
 class SingleRepairs:
@@ -223,19 +282,21 @@ class SingleRepairs:
 
     def _read_rules(
         self, moved: Mapping[GuestId, tuple[NodeId, NodeId]]
-    ) -> list[list[tuple[_RuleState, int]]]:
+    ) -> list[list[tuple[_RuleState | _SideState, int]]]:
         """Return the rules of each unit, each with the number of guests of the unit."""
         snapshot, unit_of = self._cluster.snapshot, self._cluster.group_of
-        found: list[list[tuple[_RuleState, int]]] = [[] for _ in self._cluster.groups]
+        found: list[list[tuple[_RuleState | _SideState, int]]]
+        found = [[] for _ in self._cluster.groups]
         for rule in (*snapshot.rules, *drain_rules(snapshot)):
+            if isinstance(rule, MutualAntiAffinity) and rule.strict:
+                for unit, side, count in _side_states(rule, snapshot, unit_of):
+                    found[unit].append((side, count))
             if not (isinstance(rule, StrictRule) and rule.strict):
                 continue
             counts = Counter(unit_of[name] for name in rule.guests if name in unit_of)
             if not counts:
                 continue
-            guests = [snapshot.guests[n] for n in rule.guests if n in snapshot.guests]
-            active = [guest for guest in guests if guest.is_active]
-            nodes = [node for guest in active for node in guest.occupied_nodes]
+            nodes = _active_nodes(rule.guests, snapshot)
             moves = {moved[name] for name in rule.guests if name in moved}
             domain_of: Mapping[NodeId, str] = {}
             if isinstance(rule, AntiAffinity) and not rule.is_pairwise:

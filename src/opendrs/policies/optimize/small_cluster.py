@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 
@@ -20,10 +20,12 @@ from opendrs.model import (
     Guest,
     GuestId,
     Mobility,
+    MutualAntiAffinity,
     NodeAffinity,
     NodeId,
     Snapshot,
     has_mapped_copies,
+    rule_guests,
 )
 from opendrs.optimizer import (
     Floats,
@@ -41,7 +43,7 @@ from opendrs.policies.optimize.movable_groups import (
 )
 from opendrs.rules import Violation, domains, drain_rules
 
-StrictRule = Affinity | AntiAffinity | NodeAffinity
+StrictRule = Affinity | AntiAffinity | MutualAntiAffinity | NodeAffinity
 MAX_PLACEMENTS = 60_000  # some tenths of a second
 MAX_BITS = 62  # violations of node rules that one unit can have
 
@@ -209,9 +211,27 @@ class SmallCluster:
         for rule in self._rules:
             if isinstance(rule, AntiAffinity) and rule.is_pairwise:
                 members = self._members(rule.guests)
-                for unit in members.units:
-                    avoided[unit, [node for node in members.fixed if node >= 0]] = True
+                self._avoid(avoided, members, members)
+            elif isinstance(rule, MutualAntiAffinity):
+                one, other = self._sides(rule)
+                self._avoid(avoided, one, other)
+                self._avoid(avoided, other, one)
         return avoided
+
+    @staticmethod
+    def _avoid(avoided: Mask, members: _RuleMembers, others: _RuleMembers) -> None:
+        """Close the nodes of fixed *others* to the units of *members*."""
+        for unit in members.units:
+            avoided[unit, [node for node in others.fixed if node >= 0]] = True
+
+    def _sides(
+        self, rule: MutualAntiAffinity, guests: Collection[GuestId] | None = None
+    ) -> tuple[_RuleMembers, _RuleMembers]:
+        """Return the members of both sides of *rule*, only *guests* if given."""
+        one, other = rule.guests, rule.other_guests
+        if guests is not None:
+            one, other = one.intersection(guests), other.intersection(guests)
+        return self._members(one), self._members(other)
 
     def _pairs_apart(self) -> set[tuple[int, int]]:
         pairs = set()
@@ -219,7 +239,11 @@ class SmallCluster:
             if isinstance(rule, AntiAffinity) and rule.is_pairwise:
                 units = sorted(set(self._members(rule.guests).units))
                 pairs |= set(combinations(units, 2))
-        return pairs
+            elif isinstance(rule, MutualAntiAffinity):
+                one, other = self._sides(rule)
+                for pair in product(set(one.units), set(other.units)):
+                    pairs.add((min(pair), max(pair)))
+        return {(one, other) for one, other in pairs if one != other}
 
     def _joinable(self) -> Iterator[tuple[tuple[int, ...], int]]:
         """Yield the units of each affinity rule that moves can keep or violate."""
@@ -236,16 +260,19 @@ class SmallCluster:
         """Number of violated strict rules, and of their violations; both (S,)."""
         rules, total = np.zeros(self.graph.count), np.zeros(self.graph.count)
         for rule in self._rules:
-            members = self._members(rule.guests)
-            if not members.units:
+            guests = rule_guests(rule)
+            if not self._members(guests).units:
                 continue
-            found = self._violations_of(rule, members)
+            found = self._violations_of(rule, guests)
             rules += found > 0
             total += found
         return rules, total
 
-    def _violations_of(self, rule: StrictRule, members: _RuleMembers) -> Floats:
-        """Return the number of violations of *rule* in each placement; shape (S,)."""
+    def _violations_of(self, rule: StrictRule, guests: Collection[GuestId]) -> Floats:
+        """Return how often *guests* violate *rule* in each placement; shape (S,)."""
+        if isinstance(rule, MutualAntiAffinity):
+            return self._sharing_sides(*self._sides(rule, guests))
+        members = self._members(guests)
         if isinstance(rule, NodeAffinity):
             return self._misplaced(rule, members)
         if isinstance(rule, Affinity):
@@ -286,6 +313,18 @@ class SmallCluster:
             pairs += count * (count - 1) / 2
         return pairs
 
+    def _sharing_sides(self, one: _RuleMembers, other: _RuleMembers) -> Floats:
+        """Return how many pairs of both sides share a node; shape (S,)."""
+        pairs = np.zeros(self.graph.count)
+        for node in range(self.graph.node_count):
+            counts = [
+                (self.graph.assignments[list(each.units)] == node).sum(axis=0)
+                + each.fixed.count(node)
+                for each in (one, other)
+            ]
+            pairs += counts[0] * counts[1]
+        return pairs
+
     def _are_together(self, members: _RuleMembers) -> Mask:
         """Return the placements in which *members* share a node; shape (S,)."""
         if not members.can_share_node:
@@ -294,10 +333,10 @@ class SmallCluster:
 
     def repairs(self, violation: Violation) -> bool:
         """Return True if safe moves reach a placement without *violation*."""
-        rule, members = violation.rule, self._members(violation.guests)
-        if not members.units or not isinstance(rule, StrictRule):
+        rule, guests = violation.rule, violation.guests
+        if not self._members(guests).units or not isinstance(rule, StrictRule):
             return False
-        repaired = self._violations_of(rule, members) == 0
+        repaired = self._violations_of(rule, guests) == 0
         return bool((repaired & self._is_reached).any())
 
     @cached_property

@@ -12,10 +12,12 @@ from opendrs.model import (
     DomainAffinity,
     GuestId,
     GuestPriority,
+    MutualAntiAffinity,
     NodeAffinity,
     Pin,
     Rule,
     TagExclusion,
+    rule_guests,
 )
 from opendrs.pve_ha.config.rules import (
     NodeAffinityRule,
@@ -86,15 +88,19 @@ def _translate(rule: Rule, names: PveNames) -> PveRule | str:
         return NodeAffinityRule(resources=services, nodes=nodes, strict=rule.strict)
     if reason := _unsupported(rule):
         return f"the HA manager of Proxmox VE {reason}"
-    assert not isinstance(rule, DomainAffinity)  # noqa: S101 - not supported
+    assert isinstance(rule, Affinity | AntiAffinity)  # noqa: S101 - others are not
     if len(services) < 2:
         return "fewer than two of its guests are HA-managed"
     return ResourceAffinityRule(resources=services, affinity=_pve_affinity(rule))
 
 
-def _unsupported(rule: Affinity | DomainAffinity | AntiAffinity) -> str | None:
+def _unsupported(
+    rule: Affinity | DomainAffinity | AntiAffinity | MutualAntiAffinity,
+) -> str | None:
     if isinstance(rule, DomainAffinity):
         return "has no affinity within a domain"
+    if isinstance(rule, MutualAntiAffinity):
+        return "has no anti-affinity between two groups"
     if not rule.strict:
         return "supports only strict rules between guests"
     if isinstance(rule, AntiAffinity) and not rule.is_pairwise:
@@ -113,8 +119,7 @@ def _services(guests: Iterable[GuestId], names: PveNames) -> frozenset[ServiceId
 
 
 def _unmanaged_guests(rule: Rule, names: PveNames) -> Iterator[str]:
-    guests: frozenset[GuestId] = getattr(rule, "guests", frozenset())
-    unknown = sorted(guests - names.services.keys())
+    unknown = sorted(rule_guests(rule) - names.services.keys())
     if unknown:
         yield f"{rule}: does not apply to guests without HA: {', '.join(unknown)}"
 

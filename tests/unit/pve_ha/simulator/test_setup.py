@@ -12,6 +12,7 @@ from opendrs.model import (
     AntiAffinity,
     GuestKind,
     GuestState,
+    MutualAntiAffinity,
     NodeAffinity,
     NodeId,
     NodeState,
@@ -189,6 +190,7 @@ def test_rule_is_translated_to_pve_rule(
         NodeAffinity(guests=guest_ids("unmanaged"), nodes={NodeId("a"): 0}),
         AntiAffinity(guests=guest_ids("web", "db"), domain="rack"),
         AntiAffinity(guests=guest_ids("web", "db", "api"), max_guests=2),
+        MutualAntiAffinity(guests=guest_ids("web"), other_guests=guest_ids("db")),
     ],
 )
 def test_untranslatable_rule_is_noted(rule: Rule) -> None:
