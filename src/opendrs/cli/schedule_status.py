@@ -53,10 +53,10 @@ class EntryStatus:
             if self.is_executing:
                 following += ", and begins when the running steps have ended"
         else:
-            following = f"next cycle {format_time(due, entry)}"
+            following = f"next cycle {format_time(due)}"
         last = "none"
         if self.started_at is not None:
-            last = format_time(self.started_at, entry)
+            last = format_time(self.started_at)
         return (
             f"{entry.name}: policy {entry.policy}: {describe_entry(entry, self.now)}; "
             f"{following}; last {last}"

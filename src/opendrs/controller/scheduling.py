@@ -182,13 +182,16 @@ def describe_entry(entry: ScheduleSettings, now: datetime) -> str:
     calendar = calendar_of(entry)
     is_open = calendar.is_open(now)
     change = calendar.next_change(now, to_open=not is_open)
-    until = "" if change is None else f" until {format_time(change, entry)}"
+    until = "" if change is None else f" until {format_time(change)}"
     if is_open:
         return f"open{until}" if until else "always open"
     return f"blackout{until}" if calendar.is_blackout(now) else f"closed{until}"
 
 
-def format_time(at: datetime, entry: ScheduleSettings) -> str:
-    """Return *at* in the time zone of *entry*, such as `Mon 2026-11-23 18:00 CET`."""
-    local = at.astimezone(calendar_of(entry).zone)
-    return f"{DAY_NAMES[local.weekday()]} {local:%Y-%m-%d %H:%M %Z}"
+def format_time(at: datetime) -> str:
+    """Return *at* in UTC, as all times of commands, such as `Mon 2026-11-23 17:00 UTC`.
+
+    Entries of one schedule may have different time zones.
+    """
+    shown = at.astimezone(UTC)
+    return f"{DAY_NAMES[shown.weekday()]} {shown:%Y-%m-%d %H:%M} UTC"

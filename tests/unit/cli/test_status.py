@@ -9,7 +9,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -285,6 +285,21 @@ def test_next_due_entries_of_the_schedule_are_shown(opendrs: RunOpendrs) -> None
     assert due == started_at + timedelta(hours=1)
     assert (always["open"], always["mode"]) == (True, "advise")
     assert (repair["started_at"], repair["mode"]) == (None, "automatic")
+
+
+def test_times_of_entries_in_several_zones_are_in_utc(opendrs: RunOpendrs) -> None:
+    entries = [
+        f'[[schedule]]\nname = "{name}"\npolicy = "balance"\n{zone}'
+        for name, zone in (("home", 'timezone = "Asia/Tokyo"\n'), ("plain", ""))
+    ]
+    Path("opendrs.toml").write_text(CONFIG + "".join(entries))
+    started_at = datetime(2026, 11, 21, 23, 30, tzinfo=UTC)  # 08:30 of Sunday in Tokyo
+    with controller() as (store, _):
+        for name in ("home", "plain"):
+            store.save(f"schedule/{name}", {"started_at": time_as_text(started_at)})
+        shown = opendrs("status", "lab").out
+
+    assert shown.count("last Sat 2026-11-21 23:30 UTC") == 2
 
 
 def test_entry_waits_for_running_steps(opendrs: RunOpendrs) -> None:
