@@ -23,7 +23,7 @@ from opendrs.cli.platform_store import (
 )
 from opendrs.cli.schedule_status import schedule_status
 from opendrs.cli.sources import load_settings, load_store_settings
-from opendrs.config.controller_settings import Mode
+from opendrs.config.controller_settings import ControllerSettings, Mode
 from opendrs.config.settings import Settings
 from opendrs.controller import SystemClock, operator_commands
 from opendrs.controller.modes import (
@@ -188,16 +188,24 @@ def _show(platform: str, settings: Settings, output_format: str) -> None:
     screen = console()
     screen.print(f"{platform}: mode {mode.mode} ({mode.detail})")
     screen.print(f"the controller {MODE_TEXTS[mode.mode]}")
-    ends = ["the pause"] if paused is not None else []
-    ends += [f"opendrs breaker {platform} --reset"] if BREAKER_KEY in entries else []
-    if ends:
-        after = platform_mode(controller, entries)
-        then = f"after {' and '.join(ends)}: mode {after.mode} ({after.detail})"
+    if then := following_mode_text(platform, controller, entries, now):
         screen.print(printable(then))
     for exception in mode_exceptions(controller, mode):
         screen.print(exception)
     for entry in schedule:
         screen.print(printable(entry.mode_line))
+
+
+def following_mode_text(
+    platform: str, settings: ControllerSettings, entries: Entries, now: datetime
+) -> str:
+    """Return the mode after a pause and the circuit breaker; empty without these."""
+    ends = ["the pause"] if current_pause(entries, now) is not None else []
+    ends += [f"opendrs breaker {platform} --reset"] if BREAKER_KEY in entries else []
+    if not ends:
+        return ""
+    after = platform_mode(settings, entries)
+    return f"after {' and '.join(ends)}: mode {after.mode} ({after.detail})"
 
 
 def _document(

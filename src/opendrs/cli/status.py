@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import click
 
 from opendrs.cli.breaker import breaker_text
 from opendrs.cli.console import console, print_indented, print_json, printable
-from opendrs.cli.formatting import describe_action, format_duration
+from opendrs.cli.formatting import describe_action, format_bytes, format_duration
+from opendrs.cli.mode import following_mode_text
 from opendrs.cli.options import JSON, config_option, format_option
 from opendrs.cli.plans import step_count
 from opendrs.cli.platform_store import open_to_read
@@ -28,6 +30,7 @@ from opendrs.controller.modes import (
     overall_mode,
 )
 from opendrs.controller.policy_schedule import cycle_starts
+from opendrs.controller.progress_record import recorded_progress
 from opendrs.controller.protection import BREAKER_KEY
 from opendrs.controller.serialization import action_document, plain
 from opendrs.controller.status import (
@@ -62,12 +65,16 @@ class ControllerStatus:
         process: The controller that last held the lease; None if there was none.
         cycle: The last cycle; None if there was none.
         mode: The mode that applies now.
+        following_mode: The mode after a pause and the open circuit breaker, as text;
+            empty without these.
         exceptions: Plans and steps that the configuration treats unlike the mode.
         breaker: Entry of the circuit breaker in the store; None while it is closed.
         api_breaker: The same for the API circuit breaker.
         drained: Nodes that operators drain.
         plans: Plans that have not ended, the oldest first.
         open_steps: Steps without an outcome.
+        migration_timeout: Seconds after which they are aborted.
+        progress: Progress of running migrations, as recorded, by step.
         schedule: Entries of the schedule, in the order of the file.
     """
 
@@ -77,12 +84,15 @@ class ControllerStatus:
     process: ControllerProcess | None
     cycle: LastCycle | None
     mode: EffectiveMode
+    following_mode: str
     exceptions: tuple[str, ...]
     breaker: Mapping[str, object] | None
     api_breaker: Mapping[str, object] | None
     drained: tuple[NodeId, ...]
     plans: tuple[PlanRecord, ...]
     open_steps: tuple[StepRecord, ...]
+    migration_timeout: float
+    progress: Mapping[str, Mapping[str, Any]]
     schedule: tuple[EntryStatus, ...] = ()
 
     @property
@@ -105,6 +115,16 @@ class ControllerStatus:
         """
         return is_recent(self.process, self.cycle, self.now, self.open_steps)
 
+    def timeout_at(self, record: StepRecord) -> datetime:
+        """Return when a step without an outcome is aborted.
+
+        A controller that was started meanwhile gives it the full time again.
+        """
+        since = record.intended_at
+        if self.process is not None and self.is_running:
+            since = max(since, self.process.started_at)
+        return since + timedelta(seconds=self.migration_timeout)
+
 
 @click.command(name="status")
 @click.argument("platform", metavar="PLATFORM")
@@ -114,12 +134,12 @@ def command(*, platform: str, config: Path | None, output_format: str) -> int:
     """Show the controller of PLATFORM, its mode, its last cycle and its plans.
 
     It shows the process that controls the platform, its machine, policy and interval;
-    the mode, a pause, an open circuit breaker, and drained nodes; the decision of the
-    last cycle with its age; the plans that are proposed, approved or running, and the
-    steps that have not ended. With [[schedule]], it shows when each entry is due, the
-    next one first. With a PostgreSQL database, the command works on every machine that
-    reaches it; with an SQLite file, on the machine of the controller. Nothing is
-    changed.
+    the mode, a pause, an open circuit breaker, the mode after these, and drained nodes;
+    the decision of the last cycle with its age; the plans that are proposed, approved
+    or running, and the steps that have not ended, with their progress and timeout. With
+    [[schedule]], it shows when each entry is due, the next one first. With a PostgreSQL
+    database, the command works on every machine that reaches it; with an SQLite file,
+    on the machine of the controller. Nothing is changed.
 
     \b
       opendrs status lab
@@ -142,12 +162,15 @@ def command(*, platform: str, config: Path | None, output_format: str) -> int:
             process=recorded_process(store),
             cycle=recorded_cycle(store),
             mode=mode,
+            following_mode=following_mode_text(platform, controller, entries, now),
             exceptions=tuple(mode_exceptions(controller, mode)),
             breaker=entries.get(BREAKER_KEY),
             api_breaker=open_api_breaker(entries),
             drained=tuple(each.node for each in drained_nodes(store)),
             plans=tuple(DatabasePlanStore(store).plans(OPEN_PLAN_STATES)),
             open_steps=open_steps,
+            migration_timeout=settings.limits.migration_timeout,
+            progress={each["step"]: each for each in recorded_progress(store)},
             schedule=schedule_status(
                 settings,
                 cycle_starts(store),
@@ -172,7 +195,7 @@ def _print(status: ControllerStatus) -> None:
             cycles = "cycles by the schedule"
         screen.print(
             f"policy {process.policy}, {cycles}; since "
-            f"{process.started_at:%Y-%m-%d %H:%M:%S} UTC; opendrs {process.version}"
+            f"{_time_text(process.started_at)}; opendrs {process.version}"
         )
     _print_mode(status)
     if cycle is None or status.cycle_age is None:
@@ -194,11 +217,7 @@ def _print(status: ControllerStatus) -> None:
         print_indented(screen, printable(_plan_text(plan)))
     screen.print(f"unfinished steps: {len(status.open_steps) or 'none'}")
     for record in status.open_steps:
-        print_indented(
-            screen,
-            f"{printable(record.step)}: {describe_action(record.action)}, since "
-            f"{record.intended_at:%Y-%m-%d %H:%M:%S} UTC",
-        )
+        print_indented(screen, _step_text(status, record))
 
 
 def _print_mode(status: ControllerStatus) -> None:
@@ -207,6 +226,8 @@ def _print_mode(status: ControllerStatus) -> None:
     screen.print(
         f"mode {mode.mode} ({printable(mode.detail)}): {MODE_TEXTS[mode.mode]}"
     )
+    if status.following_mode:
+        print_indented(screen, printable(status.following_mode))
     for exception in status.exceptions:
         print_indented(screen, exception)
     if status.breaker is not None:
@@ -217,9 +238,38 @@ def _print_mode(status: ControllerStatus) -> None:
         screen.print(f"drained nodes: {printable(', '.join(status.drained))}")
 
 
+def _step_text(status: ControllerStatus, record: StepRecord) -> str:
+    """Return a step that has not ended, with its progress and its timeout."""
+    action = f"{printable(record.step)}: {describe_action(record.action)}"
+    texts = [
+        f"{action}, since {_time_text(record.intended_at)}",
+        _progress_text(status.progress.get(record.step, {})),
+        f"timeout {_time_text(status.timeout_at(record))}",
+    ]
+    return ", ".join(filter(None, texts))
+
+
+def _progress_text(progress: Mapping[str, Any]) -> str:
+    """Return what remains to be transferred, and the rates; empty if unknown."""
+    total, remaining = progress.get("total"), progress.get("remaining")
+    texts = []
+    if total and remaining is not None:
+        texts.append(f"{max(0, total - remaining) / total:.0%} transferred")
+    if remaining is not None:
+        texts.append(f"{format_bytes(remaining)} left")
+    for name, key in (("bandwidth", "bandwidth"), ("dirty rate", "dirty_rate")):
+        if progress.get(key) is not None:
+            texts.append(f"{name} {format_bytes(progress[key])}/s")
+    return ", ".join(texts)
+
+
+def _time_text(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M:%S} UTC"
+
+
 def _plan_text(plan: PlanRecord) -> str:
     waits = plan.state is not PlanState.RUNNING
-    expires = f", expires {plan.expires_at:%Y-%m-%d %H:%M:%S} UTC" if waits else ""
+    expires = f", expires {_time_text(plan.expires_at)}" if waits else ""
     steps = "step" if len(plan.steps) == 1 else "steps"
     return f"{plan.id} {plan.state}: {plan.policy}, {step_count(plan)} {steps}{expires}"
 
@@ -232,6 +282,14 @@ def _plan_document(plan: PlanRecord) -> dict[str, object]:
         "steps": len(plan.steps),
         "expires_at": format_timestamp(plan.expires_at),
     }
+
+
+def _progress_document(
+    progress: Mapping[str, Any] | None,
+) -> Mapping[str, Any] | None:
+    if progress is None:
+        return None
+    return {name: value for name, value in progress.items() if name != "step"}
 
 
 def _headline(status: ControllerStatus) -> str:
@@ -260,7 +318,7 @@ def _document(status: ControllerStatus) -> dict[str, object]:
             "ended_at": format_timestamp(cycle.ended_at),
             "age": status.cycle_age,
         },
-        "mode": asdict(status.mode),
+        "mode": {**asdict(status.mode), "following": status.following_mode or None},
         "breaker": status.breaker,
         "api_breaker": status.api_breaker,
         "drained_nodes": status.drained,
@@ -272,6 +330,8 @@ def _document(status: ControllerStatus) -> dict[str, object]:
                 "id": record.step,
                 **action_document(record.action),
                 "since": format_timestamp(record.intended_at),
+                "timeout_at": format_timestamp(status.timeout_at(record)),
+                "progress": _progress_document(status.progress.get(record.step)),
             }
             for record in status.open_steps
         ],

@@ -16,10 +16,11 @@ import pytest
 
 from opendrs.controller import SystemClock
 from opendrs.controller.drained_nodes import DrainedNode
+from opendrs.controller.progress_record import PROGRESS_KEY
 from opendrs.controller.protection import BREAKER_KEY
 from opendrs.controller.status import CYCLE_KEY, StatusRecorder
 from opendrs.errors import PlatformUnavailableError
-from opendrs.model import NodeId, StepId, time_as_text
+from opendrs.model import NodeId, StepId, format_timestamp, time_as_text
 from opendrs.ports import LeaseHolder, PlanChange, PlanRecord, PlanState, StepRecord
 from opendrs.store import DatabasePlanStore, SqliteStore
 from opendrs.store.lease import Lease, lease_holder
@@ -119,6 +120,10 @@ def test_all_that_limits_the_controller_is_shown(opendrs: RunOpendrs) -> None:
     assert (paused["mode"]["mode"], paused["mode"]["source"]) == ("observe", "pause")
     assert "mode advise (the circuit breaker is open)" in text
     assert "opendrs breaker lab --reset" in text
+    after = "after opendrs breaker lab --reset: mode automatic (set by "
+    assert after in text
+    assert held["mode"]["following"].startswith(after)
+    assert "after the pause and opendrs breaker" in paused["mode"]["following"]
     assert "drained nodes: n2\n" in text
 
 
@@ -196,6 +201,58 @@ def test_plan_in_execution_is_not_late(opendrs: RunOpendrs) -> None:
 
     assert found.status == 0
     assert "unfinished steps: 1" in found.out
+
+
+def test_running_step_shows_its_progress_and_timeout(opendrs: RunOpendrs) -> None:
+    running = StepRecord(
+        run="run",
+        step=StepId("s1"),
+        action=migration("vm", "a", "b"),
+        intended_at=SystemClock().now() + timedelta(minutes=1),
+    )
+    progress = {
+        "step": "s1",
+        "total": 4 << 30,
+        "remaining": 3 << 30,
+        "dirty_rate": None,
+        "bandwidth": float(100 << 20),
+        "at": "2026-11-21T12:00:00Z",
+    }
+    limits = "[limits]\nmigration_timeout = 600\n"
+    Path("opendrs.toml").write_text(CONFIG + limits)
+    with controller() as (store, _):
+        store.write(running)
+        before = json.loads(opendrs("status", "lab", "--format", "json").out)
+        store.save(PROGRESS_KEY, {"steps": [progress]})
+        text = opendrs("status", "lab").out
+        document = json.loads(opendrs("status", "lab", "--format", "json").out)
+
+    ends = running.intended_at + timedelta(seconds=600)
+    assert "25% transferred, 3.0 GiB left, bandwidth 100.0 MiB/s, timeout" in text
+    assert f"timeout {ends:%Y-%m-%d %H:%M:%S} UTC" in text
+    (shown,) = document["open_steps"]
+    assert shown["timeout_at"] == format_timestamp(ends)
+    assert shown["progress"]["remaining"] == 3 << 30
+    assert before["open_steps"][0]["progress"] is None
+
+
+def test_controller_started_later_gives_a_step_the_full_time(
+    opendrs: RunOpendrs,
+) -> None:
+    with controller() as (store, _):
+        store.write(
+            StepRecord(
+                run="run",
+                step=StepId("s1"),
+                action=migration("vm", "a", "b"),
+                intended_at=NOON - timedelta(days=300),
+            )
+        )
+        document = json.loads(opendrs("status", "lab", "--format", "json").out)
+
+    started_at = datetime.fromisoformat(document["controller"]["started_at"])
+    ends = datetime.fromisoformat(document["open_steps"][0]["timeout_at"])
+    assert ends == started_at + timedelta(seconds=1800)
 
 
 def test_unreachable_platform_is_reported(opendrs: RunOpendrs) -> None:
