@@ -9,17 +9,28 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from opendrs.cli.console import TextCell, add_row, console, create_table, print_json
+from opendrs.cli.console import (
+    TextCell,
+    TextTable,
+    add_row,
+    console,
+    create_table,
+    print_json,
+)
+from opendrs.cli.formatting import UNKNOWN, format_duration
 from opendrs.cli.mode import platform_argument
 from opendrs.cli.options import JSON, config_option, format_option
 from opendrs.cli.platform_store import open_to_read
 from opendrs.cli.sources import load_settings
 from opendrs.controller.operator_commands import find_plan
 from opendrs.controller.serialization import approval_document, step_document
+from opendrs.controller.views.plan import PlanEstimates, plan_estimates
 from opendrs.model import PowerOff, PowerOn, StepId, format_count, format_timestamp
 from opendrs.policies import DecisionReason, reason_text
 from opendrs.ports import PlanRecord, PlanState, StepRecord
-from opendrs.store import DatabasePlanStore
+from opendrs.store import DatabasePlanStore, History
+
+_NO_ESTIMATES = PlanEstimates({}, {})
 
 
 @click.command(name="plans")
@@ -67,10 +78,11 @@ def command(
         if name is not None:
             plan = find_plan(plans, platform, name)
             records = store.records_of(plan.run)
+            estimates = plan_estimates(plan, History(store), settings.limits)
             if output_format == JSON:
-                print_json(plan_document(plan, records))
+                print_json(plan_document(plan, records, estimates))
             else:
-                _print_plan(platform, plan, records)
+                _print_plan(platform, plan, records, estimates)
             return 0
         chosen = [PlanState(state) for state in states] or list(PlanState)
         found = plans.plans(chosen)
@@ -82,7 +94,9 @@ def command(
 
 
 def plan_document(
-    plan: PlanRecord, records: Sequence[StepRecord] = ()
+    plan: PlanRecord,
+    records: Sequence[StepRecord] = (),
+    estimates: PlanEstimates = _NO_ESTIMATES,
 ) -> dict[str, object]:
     """Return *plan* as plain values, with the outcomes in *records*."""
     outcomes = {record.step: record for record in records}
@@ -99,12 +113,15 @@ def plan_document(
         "reason_detail": plan.reason_detail,
         "digest": plan.digest,
         "approval": approval_document(plan.approval),
+        "estimated_seconds": estimates.total,
         "steps": [
             {
                 **step_document(step),
                 "outcome": None
                 if step.id not in outcomes
                 else outcomes[step.id].outcome,
+                "estimated_start": estimates.starts.get(step.id),
+                "estimated_seconds": estimates.seconds.get(step.id),
             }
             for step in plan.steps
         ],
@@ -135,7 +152,12 @@ def _print_list(platform: str, plans: Sequence[PlanRecord]) -> None:
     screen.print(table)
 
 
-def _print_plan(platform: str, plan: PlanRecord, records: Sequence[StepRecord]) -> None:
+def _print_plan(
+    platform: str,
+    plan: PlanRecord,
+    records: Sequence[StepRecord],
+    estimates: PlanEstimates,
+) -> None:
     screen = console()
     detail = f": {plan.detail}" if plan.detail else ""
     screen.print(f"plan {plan.id}: {plan.state}{detail}")
@@ -144,6 +166,7 @@ def _print_plan(platform: str, plan: PlanRecord, records: Sequence[StepRecord]) 
         f"{plan.policy}: {': '.join(filter(None, [reason, plan.reason_detail]))}"
     )
     screen.print(f"created {_time_text(plan.created_at)} UTC")
+    screen.print(f"estimated duration: {_duration_text(plan, estimates)}")
     if expiry := expiry_text(plan):
         screen.print(expiry)
     if plan.approval is not None:
@@ -156,19 +179,45 @@ def _print_plan(platform: str, plan: PlanRecord, records: Sequence[StepRecord]) 
         screen.print(
             f"reject it with: opendrs reject {platform} {plan.id} --because TEXT"
         )
+    screen.print()
+    screen.print(_step_table(plan, records, estimates))
+
+
+def _step_table(
+    plan: PlanRecord, records: Sequence[StepRecord], estimates: PlanEstimates
+) -> TextTable:
     outcomes = {record.step: record for record in records}
-    table = create_table("step", "action", "depends on", "outcome", "detail")
+    table = create_table(
+        *("step", "action", "depends on", "estimated", "outcome", "detail"),
+        no_wrap=["estimated"],
+    )
     for step in plan.steps:
         add_row(
             table,
             step.id,
             _action_text(plan, step.id),
             ", ".join(step.depends_on),
+            _estimate_text(step.id, estimates),
             _outcome_text(plan, step.id, outcomes.get(step.id)),
             step.detail,
         )
-    screen.print()
-    screen.print(table)
+    return table
+
+
+def _duration_text(plan: PlanRecord, estimates: PlanEstimates) -> str:
+    if estimates.total is None:
+        return "unknown"
+    is_known = all(estimates.seconds.get(each.id) is not None for each in plan.steps)
+    return f"{'' if is_known else 'at least '}{format_duration(estimates.total)}"
+
+
+def _estimate_text(step: StepId, estimates: PlanEstimates) -> str:
+    """Return the estimated start and end of *step*, counted from that of the plan."""
+    start, seconds = estimates.starts.get(step), estimates.seconds.get(step)
+    if start is None or seconds is None:
+        return UNKNOWN
+    begin = format_duration(start) if start else "0 s"
+    return f"{begin} to {format_duration(start + seconds)}"
 
 
 def step_count(plan: PlanRecord) -> str:

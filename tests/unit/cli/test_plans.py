@@ -15,7 +15,7 @@ from opendrs.config import write_snapshot
 from opendrs.controller import SystemClock
 from opendrs.controller.protection import BREAKER_KEY
 from opendrs.model import StepId
-from opendrs.ports import PlanChange, PlanRecord, PlanState
+from opendrs.ports import CycleRecord, PlanChange, PlanRecord, PlanState
 from opendrs.store import Access, DatabasePlanStore, OperatorStore, SqliteStore
 from support.builders import cluster
 from support.simulated_cluster import migration, step
@@ -179,6 +179,33 @@ def test_plans_are_listed_and_filtered(opendrs: RunOpendrs) -> None:
     assert "vm2: a → b\t1" in shown.out
 
 
+def test_plan_shows_its_estimated_duration(opendrs: RunOpendrs) -> None:
+    add_plan()
+    seconds = {"1": 60.0, "2": 90.0, "3": 30.0}
+    document = {"decision": {"steps": []}, "estimates": seconds}
+    record = CycleRecord(run="run 1", decided_at=NOW, document=document)
+    with SqliteStore(STORE) as store:
+        store.record_cycle(record)
+
+    shown = json_output(opendrs, "plans", "lab", "k7w2x")
+    text = opendrs("plans", "lab", "k7w2x").out
+
+    # Steps 1 and 3 start at once, 2 after 1; 4 has no estimate.
+    times = {
+        each["id"]: (each["estimated_start"], each["estimated_seconds"])
+        for each in shown["steps"]
+    }
+    assert times == {
+        "1": (0.0, 60.0),
+        "2": (60.0, 90.0),
+        "3": (0.0, 30.0),
+        "4": (None, None),
+    }
+    assert shown["estimated_seconds"] == 150.0
+    assert "estimated duration: at least 2 min 30 s\n" in text
+    assert "1 min 0 s to 2 min 30 s" in text
+
+
 def test_list_has_one_line_per_plan_on_a_terminal_of_80_columns() -> None:
     add_plan()
 
@@ -321,7 +348,7 @@ def test_proposed_plan_names_the_commands_that_decide(opendrs: RunOpendrs) -> No
     approved = opendrs("plans", "lab", "k7w2x").out
     assert "opendrs approve" not in approved
     rows = [line.split("\t") for line in approved.splitlines() if "\t" in line][1:]
-    assert [row[3] for row in rows] == ["", *["not approved"] * 3]
+    assert [row[4] for row in rows] == ["", *["not approved"] * 3]
 
 
 def test_expired_plan_cannot_be_approved(opendrs: RunOpendrs) -> None:
