@@ -82,6 +82,8 @@ class SkipReason(StrEnum):
     """Bringing the move group together exceeds the budget."""
     LAST_MIGRATED = "last-migrated"
     """The guest was the last one that the policy migrated."""
+    FAILURE_NOT_TOLERATED = "failure-not-tolerated"
+    """After the migration, a failure that the limits name would not be tolerated."""
 
 
 @dataclass(frozen=True, slots=True)

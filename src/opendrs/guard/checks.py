@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from opendrs.guard.failures import find_intolerated_failure
 from opendrs.guard.load_limits import find_exceeded_load, find_unmeasured_load
 from opendrs.guard.rejection import Rejection, RejectionReason
 from opendrs.guard.storage import (
@@ -500,6 +501,15 @@ def _during(snapshot: Snapshot, migrations: tuple[Migration, ...]) -> Snapshot:
     return snapshot
 
 
+def failure_not_tolerated(context: CheckContext) -> str | None:
+    """Return the failure that would newly not be tolerated after the migrations."""
+    if not context.limits.tolerates_failures:
+        return None
+    before = _settled(context.snapshot)
+    after = _after(before, context.migrations)
+    return find_intolerated_failure(before, after, context.limits)
+
+
 def relocation_forbidden(context: CheckContext) -> str | None:
     """Return the strict rule that forbids the target of a stopped guest.
 
@@ -545,8 +555,10 @@ def check_power_action(
         detail = f"{action.node}: no longer in the cluster"
         return Rejection(RejectionReason.STALE_PLAN, detail)
     if isinstance(action, PowerOff):
-        return _check_power_off(node, snapshot) or _check_power_off_cooldown(
-            node, snapshot, limits
+        return (
+            _check_power_off(node, snapshot)
+            or _check_power_off_cooldown(node, snapshot, limits)
+            or _check_power_off_tolerance(action, snapshot, limits)
         )
     if node.online:
         return Rejection(RejectionReason.STALE_PLAN, f"{node.id}: already online")
@@ -582,6 +594,18 @@ def _check_power_off_cooldown(
     return Rejection(RejectionReason.COOLDOWN, detail)
 
 
+def _check_power_off_tolerance(
+    action: PowerOff, snapshot: Snapshot, limits: Limits
+) -> Rejection | None:
+    if not limits.tolerates_failures:
+        return None
+    before = _settled(snapshot)
+    detail = find_intolerated_failure(before, before.apply(action), limits)
+    if detail is None:
+        return None
+    return Rejection(RejectionReason.FAILURE_NOT_TOLERATED, detail)
+
+
 # In order: the first failure is reported, and a check may assume that the checks
 # before it have passed. A check returns the detail of its failure, or None.
 _CHECKS: Sequence[tuple[RejectionReason, Callable[[CheckContext], str | None]]] = (
@@ -601,6 +625,7 @@ _CHECKS: Sequence[tuple[RejectionReason, Callable[[CheckContext], str | None]]] 
     (RejectionReason.CPU_OVERCOMMITTED, cpu_overcommitted),
     (RejectionReason.LOAD_EXCEEDED, load_exceeded),
     (RejectionReason.RULE_VIOLATED, rule_violated),
+    (RejectionReason.FAILURE_NOT_TOLERATED, failure_not_tolerated),
     (RejectionReason.COOLDOWN, in_cooldown),
     (RejectionReason.RECENTLY_STARTED, recently_started),
 )

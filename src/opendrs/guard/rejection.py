@@ -42,6 +42,8 @@ class RejectionReason(StrEnum):
     """A further load of the target would exceed its threshold."""
     RULE_VIOLATED = "rule-violated"
     """The action would violate a strict rule."""
+    FAILURE_NOT_TOLERATED = "failure-not-tolerated"
+    """After the action, a failure that the limits name would not be tolerated."""
     COOLDOWN = "cooldown"
     """The guest was migrated, or the node powered on, within the cooldown."""
     RECENTLY_STARTED = "recently-started"

@@ -21,6 +21,7 @@ from opendrs.model.quantities import BytesPerSecond, Seconds
 from opendrs.model.resources import require_amount
 
 MAX_BANDWIDTH = 1e15  # bytes per second; a thousand times the fastest networks
+MAX_TOLERATED = 3  # nodes that fail at the same time; the sets of more are too many
 MAX_DURATION = 1e8  # seconds, about three years; keeps dates from overflowing
 
 
@@ -111,6 +112,12 @@ class Limits:
             above either of them suffices.
         balance_above_memory_load: The same for memory.
         loads: Further loads that are balanced or limited, such as network.
+        tolerated_failures: Number of nodes, any, that may fail at the same time: the
+            guests of each such set restart on the other nodes. No plan makes the
+            cluster tolerate less.
+        tolerated_domain: Key of the domains of which any one may fail, with all of its
+            nodes: that of the node labels `KEY=VALUE`, such as rack, or failure_domain.
+            A node without such a label is a domain of its own. None for no domain.
 
     Raises:
         ModelError: A limit is out of range, or two networks or two loads have the same
@@ -134,6 +141,8 @@ class Limits:
     balance_above_cpu_load: float | None = None
     balance_above_memory_load: float | None = None
     loads: tuple[FurtherLoad, ...] = ()
+    tolerated_failures: int = 0
+    tolerated_domain: str | None = None
 
     def __post_init__(self) -> None:
         for name in (
@@ -158,10 +167,24 @@ class Limits:
                 raise ModelError(
                     f"{name}: expected at least 1, got {getattr(self, name)}"
                 )
+        self._require_tolerated()
         for field in ("networks", "loads"):
             names = [each.name for each in getattr(self, field)]
             if duplicates := [name for name in names if names.count(name) > 1]:
                 raise ModelError(f"{field}: duplicate name: {duplicates[0]}")
+
+    def _require_tolerated(self) -> None:
+        """Check which failures are tolerated."""
+        if not 0 <= self.tolerated_failures <= MAX_TOLERATED:
+            raise ModelError(
+                f"tolerated_failures: expected 0 to {MAX_TOLERATED}, got "
+                f"{self.tolerated_failures}"
+            )
+        if self.tolerated_domain is not None and not self.tolerated_domain.strip():
+            raise ModelError(
+                "tolerated_domain: expected the key of node labels, such as rack, got "
+                f"{self.tolerated_domain!r}"
+            )
 
     def _require_cpu_overcommit(self) -> None:
         """Check that no reserve of CPU is without effect."""
@@ -177,6 +200,11 @@ class Limits:
                     f"overrides: reserved_cpu of entry {index + 1}: expected "
                     "cpu_overcommit as well, got none"
                 )
+
+    @property
+    def tolerates_failures(self) -> bool:
+        """Return whether some failures are to be tolerated."""
+        return self.tolerated_failures > 0 or self.tolerated_domain is not None
 
     def usable_resources(self, node: Node) -> UsableResources | None:
         """Return what *node* may give to guests; None if its capacity is unknown."""

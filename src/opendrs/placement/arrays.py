@@ -75,6 +75,7 @@ class PlacementArrays:
         usage: Measured use of each node; NaN if unknown; shape (N, 2).
         available: Measured memory, committed memory, CPU and committed CPU that each
             node has available; -infinity if unknown; shape (4, N).
+        usable: The same of an empty node; CPU is not limited; shape (4, N).
         required: The same that each part requires; infinity if unknown; shape (P, 4).
         limits_cpu: True if a node limits committed CPU; otherwise all of it is 0.
         is_measured: Nodes with known capacity and usage; shape (N,).
@@ -110,6 +111,9 @@ class PlacementArrays:
         self.available: Floats = np.vstack(
             (cluster.available.T[:2], free_cpu, self._committed(cluster.available))
         )
+        free = cluster.usable
+        unlimited = np.full(len(nodes), np.inf)
+        self.usable: Floats = np.vstack((free.T[:2], unlimited, self._committed(free)))
         cpu = np.array([_used_cpu(part) for part in self.parts], float)
         required = cluster.required
         self.required: Floats = np.column_stack(

@@ -186,3 +186,25 @@ def failure_tolerance(snapshot: Snapshot, limits: Limits) -> FailureTolerance:
         pairs=pairs,
         bound=tuple(sorted(model.bound)),
     )
+
+
+def is_tolerated_in_other_domain(
+    snapshot: Snapshot, limits: Limits, nodes: tuple[NodeId, ...]
+) -> bool:
+    """Return whether guests restart after *nodes* fail if they choose other domains.
+
+    Args:
+        snapshot: The cluster, with the domains that affinities within one have chosen.
+        limits: Limits of the operator.
+        nodes: Nodes that fail at the same time.
+    """
+    closed = frozenset(nodes)
+    if not chooses_domain(snapshot, closed):
+        return False
+    models = (
+        _FailureModel(each, limits) for each in other_domains(snapshot, closed) or ()
+    )
+    return any(
+        each.failure(tuple(each.arrays.index[name] for name in nodes)) is None
+        for each in models
+    )

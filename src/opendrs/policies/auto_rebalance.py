@@ -35,6 +35,7 @@ from opendrs.policies.preconditions import (
     unmet_precondition,
     unplaceable_guests,
 )
+from opendrs.policies.tolerated_failures import keeps_tolerance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,7 @@ class AutoRebalance:
         """Return 0: the threshold was not exceeded yet."""
         return 0
 
+    @keeps_tolerance
     @gated()
     def decide(self, snapshot: Snapshot, memory: int) -> Decision[int]:
         """Return the best move, if the hold is reached and the improvement suffices.

@@ -47,6 +47,7 @@ from opendrs.policies.preconditions import (
     unmet_precondition,
     unplaceable_guests,
 )
+from opendrs.policies.tolerated_failures import keeps_tolerance
 from opendrs.rules import balanced_loads
 
 
@@ -97,6 +98,7 @@ class Balance:
     def initial_memory(self) -> None:
         """Return None: decisions are independent of each other."""
 
+    @keeps_tolerance
     @gated()
     def decide(self, snapshot: Snapshot, memory: None) -> Decision[None]:
         """Return the moves that improve the balance, and why there are no more."""

@@ -41,6 +41,7 @@ from opendrs.policies.preconditions import (
     unmet_precondition,
 )
 from opendrs.policies.relocation import plan_relocations
+from opendrs.policies.tolerated_failures import keeps_tolerance
 from opendrs.rules import (
     compile_rules,
     with_drain_rule,
@@ -85,6 +86,7 @@ class Drain:
     def initial_memory(self) -> None:
         """Return None: decisions do not depend on earlier ones."""
 
+    @keeps_tolerance
     def decide(self, snapshot: Snapshot, memory: None) -> Decision[None]:
         """Return the plan that empties the nodes in maintenance."""
         del memory
@@ -172,6 +174,7 @@ class Return:
         """Return the memory without guests."""
         return {"node": "", "guests": {}}
 
+    @keeps_tolerance
     def decide(
         self, snapshot: Snapshot, memory: ReturnMemory
     ) -> Decision[ReturnMemory]:
@@ -259,14 +262,18 @@ def _search(
     limits: Limits,
     priorities: tuple[Goal, ...] = (Goal.REPAIR, Goal.CONTENTION, Goal.BALANCE),
 ) -> Decision[None]:
-    """Return the plan of `optimize` without a budget or a threshold."""
+    """Return the plan of `optimize` without a budget or a threshold.
+
+    The failures to tolerate are left to the caller: *snapshot* may have further rules,
+    which guests that restart do not obey.
+    """
     return Optimize(
         priorities=priorities,
         budget=UNLIMITED,
         threshold=0.0,
         min_improvement=0.0,
         allow_cold_migration=True,
-        limits=limits,
+        limits=replace(limits, tolerated_failures=0, tolerated_domain=None),
     ).decide(snapshot, None)
 
 

@@ -50,6 +50,10 @@ _CODES: Mapping[str, str] = {
     ),
     SkipReason.OVER_BUDGET: "raise the budget of migrations in [protection]",
     SkipReason.LAST_MIGRATED: "wait until another guest has been migrated",
+    SkipReason.FAILURE_NOT_TOLERATED: (
+        "free memory or add a node, so that limits.tolerated_failures and "
+        "limits.tolerated_domain are kept"
+    ),
     StayReason.IMMOVABLE: "remove the rule that excludes it from migration",
     StayReason.SOFT_RULE: "change or remove the soft rule",
     StayReason.NOT_CHOSEN: (

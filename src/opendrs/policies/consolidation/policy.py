@@ -56,6 +56,7 @@ from opendrs.policies.consolidation.settings import (
     build_underload_detector,
 )
 from opendrs.policies.preconditions import MeasuredPart, migration_in_progress
+from opendrs.policies.tolerated_failures import keeps_tolerance
 
 DETECTOR_SETTINGS = ("detector_parameter", "guest_selection", "placement")
 FORECAST_SETTINGS = ("min_risk_reduction",)
@@ -232,6 +233,7 @@ class Consolidate:
             max_drained_nodes=self.max_drained_nodes,
         )
 
+    @keeps_tolerance
     def decide(
         self, snapshot: Snapshot, memory: ConsolidationMemory
     ) -> Decision[ConsolidationMemory]:
@@ -292,6 +294,7 @@ class Consolidate:
         }
         return agent_request(inputs, reports, node), remembered
 
+    @keeps_tolerance
     def decide_requests(
         self, snapshot: Snapshot, memory: AgentInput
     ) -> Decision[AgentInput]:

@@ -62,6 +62,7 @@ from opendrs.policies.preconditions import (
     cluster_notes,
     unmet_precondition,
 )
+from opendrs.policies.tolerated_failures import keeps_tolerance
 from opendrs.rules import (
     CompiledRules,
     balanced_loads,
@@ -190,6 +191,7 @@ class Optimize:
         )
         return self.decide_until(snapshot, stop)
 
+    @keeps_tolerance
     def decide_until(
         self, snapshot: Snapshot, stop: StoppingCriterion
     ) -> Decision[None]:

@@ -56,6 +56,7 @@ from opendrs.policies.preconditions import (
     cluster_notes,
     unmet_precondition,
 )
+from opendrs.policies.tolerated_failures import keeps_tolerance
 from opendrs.rules import (
     compile_rules,
     violations,
@@ -103,6 +104,7 @@ class Repair:
     def initial_memory(self) -> None:
         """Return None: decisions do not depend on earlier ones."""
 
+    @keeps_tolerance
     def decide(self, snapshot: Snapshot, memory: None) -> Decision[None]:
         """Return the plan that repairs most rules, with the fewest migrations.
 

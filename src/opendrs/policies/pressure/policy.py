@@ -62,6 +62,7 @@ from opendrs.policies.pressure.starvation import (
     find_starved_guests,
     has_metrics,
 )
+from opendrs.policies.tolerated_failures import keeps_tolerance
 
 MOBILITY_FILTER = MobilityFilter(
     load_model=LoadModel.DYNAMIC, allow_cold_migration=False, only_ha_managed=True
@@ -123,6 +124,7 @@ class PressureRelief:
         """Return the memory before the first check."""
         return initial_memory()
 
+    @keeps_tolerance
     def decide(
         self, snapshot: Snapshot, memory: PressureMemory
     ) -> Decision[PressureMemory]:

@@ -54,6 +54,7 @@ from opendrs.policies.threshold_rebalance.node_ranking import (
     scored_nodes,
 )
 from opendrs.policies.threshold_rebalance.selection import RebalanceRun, RunSettings
+from opendrs.policies.tolerated_failures import keeps_tolerance
 
 RebalanceMemory = dict[str, list[str]]  # by guest: migration time and target
 
@@ -106,6 +107,7 @@ class ThresholdRebalance:
         """Return the memory before the first migration."""
         return {}
 
+    @keeps_tolerance
     @gated(LoadModel.DYNAMIC)
     def decide(
         self, snapshot: Snapshot, memory: RebalanceMemory

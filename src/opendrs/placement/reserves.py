@@ -1,0 +1,381 @@
+"""Restarts after each failure that is to be tolerated, kept up to date by each move.
+
+For each set of nodes that may fail there is a placement of its guests on the others,
+found by the same search as for `what-if`. The placements of different sets share the
+free memory: only one of the sets fails. A move changes the placements of few sets: of
+those that lose or receive the guest, and of those that need the memory of its target.
+
+Source:
+    Bin et al., Guaranteeing high availability goals for virtual machine placement
+    (ICDCS 2011): guests have shadows on the nodes that replace theirs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from opendrs.arrays import Mask
+from opendrs.model import Action, GuestId, Limits, PowerOff, PowerOn, Snapshot
+from opendrs.placement.arrays import (
+    NO_NODE,
+    DisplacedGroup,
+    Floats,
+    Indices,
+    PlacementArrays,
+)
+from opendrs.placement.failures import is_tolerated_in_other_domain
+from opendrs.placement.search import SearchBudget, place_groups
+from opendrs.placement.state import PlacementState
+from opendrs.rules import (
+    FailureSet,
+    chooses_domain,
+    failure_sets,
+    restart_blocker,
+    without_undo_rules,
+)
+
+MAX_SEARCH_STEPS = 2000  # placements that the search for one set tries
+
+_SavedState = tuple[Floats, Floats, Mask, Indices]
+
+
+@dataclass(frozen=True, slots=True)
+class Restarts:
+    """Placement of the guests of one set of nodes after its failure.
+
+    Attributes:
+        node_of: Node of each part that restarts.
+        parts_on: Parts that restart on each node.
+        unplaced: Parts without a node.
+    """
+
+    node_of: dict[int, int] = field(default_factory=dict)
+    parts_on: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    unplaced: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, node_of: dict[int, int]) -> Restarts:
+        """Return the restarts of parts on nodes, some of them `NO_NODE`."""
+        placed = {part: node for part, node in node_of.items() if node != NO_NODE}
+        parts_on: defaultdict[int, tuple[int, ...]] = defaultdict(tuple)
+        for part, node in placed.items():
+            parts_on[node] += (part,)
+        unplaced = tuple(sorted(node_of.keys() - placed.keys()))
+        return cls(placed, dict(parts_on), unplaced)
+
+    def without(self, part: int) -> Restarts:
+        """Return the restarts without *part*, which has left the set."""
+        kept = {**self.node_of, **dict.fromkeys(self.unplaced, NO_NODE)}
+        kept.pop(part, None)
+        return Restarts.of(kept)
+
+    def with_part(self, part: int, node: int) -> Restarts:
+        """Return the restarts with *part* on *node*."""
+        unplaced = dict.fromkeys(self.unplaced, NO_NODE)
+        return Restarts.of({**self.node_of, **unplaced, part: node})
+
+
+class FailureReserves:
+    """Restarts after each failure to tolerate; moves change it unless they break one.
+
+    A set is tolerated if all of its guests that can start elsewhere have a node.
+
+    Attributes:
+        sets: Sets of nodes that may fail.
+        limits: Limits of the operator.
+        arrays: The cluster before all moves.
+        state: Nodes of the parts, and available resources, after the moves so far.
+        parts_on: Parts on each node after them.
+        nodes: Indices of the nodes of each set.
+        restarts: Restarts of each set.
+
+    Args:
+        snapshot: The cluster; no policy has anything in flight in it.
+        limits: Limits of the operator, with the failures to tolerate.
+    """
+
+    def __init__(self, snapshot: Snapshot, limits: Limits) -> None:
+        self.limits = limits
+        self._snapshot = snapshot = without_undo_rules(snapshot)
+        self.sets = failure_sets(snapshot, limits)
+        self.arrays = arrays = PlacementArrays(snapshot, limits)
+        self.state = PlacementState(arrays)
+        self._pending: list[Action] = []
+        self._bound = frozenset(
+            arrays.part_of[guest.id]
+            for guest in snapshot.guests.values()
+            if guest.is_active and restart_blocker(guest, snapshot.nodes[guest.node])
+        )
+        self.parts_on = [list(parts) for parts in arrays.parts_on]
+        self.nodes = [[arrays.index[n] for n in each.nodes] for each in self.sets]
+        self._sets_of: list[list[int]] = [[] for _ in arrays.node_ids]
+        for index, nodes in enumerate(self.nodes):
+            for node in nodes:
+                self._sets_of[node].append(index)
+        self._chooses = chooses_domain(snapshot, arrays.node_ids)
+        self._elsewhere: set[int] = set()  # tolerated in another choice of domains
+        self._groups: dict[int, DisplacedGroup] = {}
+        self._users: list[set[int]] = [set() for _ in arrays.node_ids]
+        self.restarts = [Restarts() for _ in self.sets]
+        self._missing = [0] * len(self.sets)
+        self._replaced: dict[int, Restarts] = {}
+        for index in range(len(self.sets)):
+            self._set(index, self._place(index))
+
+    @property
+    def missing(self) -> int:
+        """Return the number of guests without a node, added up over all sets."""
+        return sum(self._missing)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Return the cluster after all actions so far."""
+        if self._pending:
+            self._snapshot = self._snapshot.apply(*self._pending)
+            self._pending = []
+        return self._snapshot
+
+    def intolerated(self) -> Iterator[tuple[FailureSet, tuple[GuestId, ...]]]:
+        """Yield each set whose failure is not tolerated, with guests without a node."""
+        for each, restarts in zip(self.sets, self.restarts, strict=True):
+            if restarts.unplaced:
+                yield each, self._guests(restarts.unplaced)
+
+    def try_actions(
+        self, actions: Sequence[Action], *, fewer: bool = False
+    ) -> tuple[FailureSet, ...]:
+        """Make *actions* together, unless less is tolerated after them.
+
+        Less is tolerated if a set is newly not tolerated, or if more guests than before
+        are without a node.
+
+        Args:
+            actions: Actions that start together, such as the moves of a move group.
+            fewer: Whether fewer guests than before must be without a node.
+
+        Returns:
+            The sets that prevent the actions; nothing if they were made.
+        """
+        actions = [each for each in actions if self._matters(each)]
+        if not actions:
+            return ()
+        if not self._is_plain(actions):
+            return self._adopt(actions, fewer=fewer)
+        before, state = [*self._missing], self.state
+        columns = state.available.copy()
+        self._replaced = {}
+        moves = [*self._moves(actions)]
+        closed = [
+            self.arrays.index[each.node]
+            for each in actions
+            if isinstance(each, PowerOff)
+        ]
+        state.is_open[closed] = False
+        origins = [int(state.node_of[part]) for part, _ in moves]
+        for part, target in moves:
+            self._move(part, target)
+        self._pending += actions
+        self._update(moves, origins, closed, thorough=fewer)
+        worse = self._worse(before, fewer=fewer)
+        if worse:
+            for (part, _), origin in zip(moves, origins, strict=True):
+                self._move(part, origin)
+            state.available[:] = columns
+            state.is_open[closed] = True
+            del self._pending[len(self._pending) - len(actions) :]
+            for index, former in self._replaced.items():
+                self._set(index, former)
+        return worse
+
+    def _matters(self, action: Action) -> bool:
+        """Return whether *action* concerns an active guest, or the power of a node."""
+        if isinstance(action, PowerOn | PowerOff):
+            return True
+        return action.guest in self.arrays.part_of
+
+    def _is_plain(self, actions: Sequence[Action]) -> bool:
+        """Return whether *actions* are moves of whole measured parts, or power-offs."""
+        if any(isinstance(each, PowerOn) for each in actions):
+            return False
+        targets = {
+            each.guest: each.target
+            for each in actions
+            if not isinstance(each, PowerOn | PowerOff)
+        }
+        parts = {self.arrays.part_of[each] for each in targets}
+        return all(
+            len({targets.get(guest.id) for guest in self.arrays.parts[part]}) == 1
+            and bool(np.isfinite(self.arrays.required[part]).all())
+            for part in parts
+        )
+
+    def _moves(self, actions: Sequence[Action]) -> Iterator[tuple[int, int]]:
+        """Yield the part and the target node of each move among *actions*."""
+        found = {
+            self.arrays.part_of[each.guest]: self.arrays.index[each.target]
+            for each in actions
+            if not isinstance(each, PowerOn | PowerOff)
+        }
+        yield from found.items()
+
+    def _adopt(
+        self, actions: Sequence[Action], *, fewer: bool
+    ) -> tuple[FailureSet, ...]:
+        """Make *actions* in the snapshot, and calculate all placements again."""
+        after = FailureReserves(self.snapshot.apply(*actions), self.limits)
+        before = dict(zip(self.sets, self._missing, strict=True))
+        then = [before.get(each, 0) for each in after.sets]
+        worse = after._worse(then, fewer=fewer)
+        if not worse:
+            vars(self).update(vars(after))
+        return worse
+
+    def _worse(self, before: Sequence[int], *, fewer: bool) -> tuple[FailureSet, ...]:
+        """Return the sets that are worse than *before* if less is tolerated.
+
+        With *fewer*, they are all that are not tolerated if no more is tolerated.
+        """
+        pairs = [*zip(self.sets, before, self._missing, strict=True)]
+        broken = tuple(each for each, then, now in pairs if now and not then)
+        if broken or sum(self._missing) + fewer <= sum(before):
+            return broken
+        return tuple(each for each, then, now in pairs if now > then or (fewer and now))
+
+    def _move(self, part: int, target: int) -> None:
+        """Place *part* on *target* in the state."""
+        state, required = self.state, self.arrays.required[part]
+        source = int(state.node_of[part])
+        freed = state.available[:, source] + required
+        state.available[:, source] = np.minimum(freed, self.arrays.usable[:, source])
+        state.available[:, target] -= required
+        state.node_of[part] = target
+        self.parts_on[source].remove(part)
+        self.parts_on[target].append(part)
+
+    def _update(
+        self,
+        moves: Sequence[tuple[int, int]],
+        origins: Sequence[int],
+        closed: Sequence[int],
+        *,
+        thorough: bool,
+    ) -> None:
+        """Place what moves from *origins*, or power-offs of *closed*, have changed."""
+        again = {index for node in closed for index in self._users[node]}
+        again |= self._elsewhere
+        for (part, target), origin in zip(moves, origins, strict=True):
+            left, joined = set(self._sets_of[origin]), set(self._sets_of[target])
+            for index in left - joined:
+                self._set(index, self.restarts[index].without(part))
+            for index in joined - left - again:
+                self._set(index, self._extended(index, part))
+            again |= self._disturbed(part, target) - joined
+        if thorough:
+            again |= {index for index, count in enumerate(self._missing) if count}
+        for index in sorted(again):
+            self._set(index, self._place(index))
+
+    def _disturbed(self, part: int, target: int) -> set[int]:
+        """Return the sets with restarts that *part* on *target* makes impossible."""
+        state, arrays = self.state, self.arrays
+        rows, found = list(state.resources), set()
+        for index in self._users[target]:
+            parts = self.restarts[index].parts_on[target]
+            needed = arrays.required[list(parts)].sum(axis=0)
+            if (needed[rows] > state.available[rows, target]).any():
+                found.add(index)
+        group = self._group(part)
+        for other in group.apart.tolist():
+            found |= {x for x in self._users[target] if self._is_on(x, other, target)}
+        for limit in group.limits:
+            for other in limit.parts.tolist():
+                for index in self._sets_of[int(state.node_of[other])]:
+                    node = self.restarts[index].node_of.get(other, NO_NODE)
+                    if node != NO_NODE and limit.domain[node] == limit.domain[target]:
+                        found.add(index)
+        return found
+
+    def _is_on(self, index: int, part: int, node: int) -> bool:
+        return self.restarts[index].node_of.get(part, NO_NODE) == node
+
+    def _place(self, index: int) -> Restarts:
+        """Return restarts of the set *index*, of as many guests as possible."""
+        parts = self._parts_of(index)
+        restarted = [part for part in parts if part not in self._bound]
+        saved = self._close(index, parts)
+        result = place_groups(
+            self.state,
+            [self._group(part) for part in restarted],
+            SearchBudget(MAX_SEARCH_STEPS),
+        )
+        self._reopen(saved)
+        if not result.fits and self._chooses:
+            names = self.sets[index].nodes
+            if is_tolerated_in_other_domain(self.snapshot, self.limits, names):
+                self._elsewhere.add(index)
+                return Restarts()
+        return Restarts.of(dict(zip(restarted, result.nodes, strict=True)))
+
+    def _extended(self, index: int, part: int) -> Restarts:
+        """Return the restarts of the set *index* with *part*, which has joined it."""
+        restarts = self.restarts[index]
+        if part in self._bound:
+            return restarts
+        if self._chooses:
+            return self._place(index)
+        saved = self._close(index, self._parts_of(index))
+        state, arrays = self.state, self.arrays
+        for node, placed in restarts.parts_on.items():
+            state.available[:, node] -= arrays.required[list(placed)].sum(axis=0)
+            state.node_of[list(placed)] = node
+        mask = state.feasible(self._group(part))
+        free = state.available[0] + state.available[1]
+        self._reopen(saved)
+        if not mask.any():
+            return self._place(index)
+        return restarts.with_part(part, int(np.argmin(np.where(mask, free, np.inf))))
+
+    def _parts_of(self, index: int) -> list[int]:
+        """Return the parts on the nodes of the set *index*, in order."""
+        return sorted(p for node in self.nodes[index] for p in self.parts_on[node])
+
+    def _close(self, index: int, parts: Sequence[int]) -> _SavedState:
+        """Take *parts* off the nodes of the set *index*; return the former state."""
+        state, nodes = self.state, self.nodes[index]
+        saved = (
+            state.available.copy(),
+            state.usage.copy(),
+            state.is_open.copy(),
+            state.node_of.copy(),
+        )
+        state.is_open[nodes] = False
+        state.node_of[list(parts)] = NO_NODE
+        return saved
+
+    def _reopen(self, saved: _SavedState) -> None:
+        state = self.state
+        state.available, state.usage, state.is_open, state.node_of = saved
+
+    def _set(self, index: int, restarts: Restarts) -> None:
+        """Replace the restarts of the set *index*."""
+        former = self.restarts[index]
+        self._replaced.setdefault(index, former)
+        for node in former.parts_on.keys() - restarts.parts_on.keys():
+            self._users[node].discard(index)
+        for node in restarts.parts_on.keys() - former.parts_on.keys():
+            self._users[node].add(index)
+        self.restarts[index] = restarts
+        self._missing[index] = len(self._guests(restarts.unplaced))
+
+    def _group(self, part: int) -> DisplacedGroup:
+        if part not in self._groups:
+            self._groups[part] = self.arrays.displaced_group(part)
+        return self._groups[part]
+
+    def _guests(self, parts: Iterable[int]) -> tuple[GuestId, ...]:
+        guests = (guest.id for part in parts for guest in self.arrays.parts[part])
+        return tuple(sorted(guests))
