@@ -8,9 +8,7 @@ from collections.abc import Iterable, Sequence
 from opendrs.controller.task_tracker import TaskTracker
 from opendrs.model import (
     Affinity,
-    ColdMigration,
     GuestId,
-    LiveMigration,
     NodeId,
     PowerOff,
     PowerOn,
@@ -27,7 +25,8 @@ def group_steps(steps: Sequence[Step], rules: Iterable[Rule]) -> tuple[GroupStep
     """Return *steps* in groups that start together, ordered by their first step.
 
     Migrations of guests that strict affinity rules keep together, directly or through
-    other guests, form a group if they have the same source and target. Every other
+    other guests, form a group if they have the same source and target. So do stopped
+    ones with them: the HA manager of Proxmox VE moves all with one request. Every other
     step is a group of its own.
     """
     representatives = _group_representatives(rules)
@@ -37,7 +36,7 @@ def group_steps(steps: Sequence[Step], rules: Iterable[Rule]) -> tuple[GroupStep
         key: _Key | str = step.id
         action = step.action
         if (
-            isinstance(action, LiveMigration | ColdMigration)
+            not isinstance(action, PowerOn | PowerOff)
             and action.guest in representatives
         ):
             # A second migration of a guest along the same path starts later.

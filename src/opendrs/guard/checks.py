@@ -22,6 +22,7 @@ from opendrs.guard.storage import (
 )
 from opendrs.model import (
     Action,
+    Affinity,
     DomainAffinity,
     Guest,
     GuestId,
@@ -55,11 +56,13 @@ class CheckContext:
         migrations: Migrations; at least one.
         snapshot: Current state of the cluster.
         limits: Limits of the operator.
+        running: Migrations of running guests that start with relocations.
     """
 
     migrations: tuple[Migration, ...]
     snapshot: Snapshot
     limits: Limits
+    running: tuple[Migration, ...] = ()
 
     @property
     def targets(self) -> tuple[NodeId, ...]:
@@ -514,16 +517,38 @@ def relocation_forbidden(context: CheckContext) -> str | None:
     """Return the strict rule that forbids the target of a stopped guest.
 
     A stopped guest violates no rule, but must not be brought where it could not start.
+    Nor must a platform that moves the guests of an affinity with one request move
+    running ones along.
     """
     return _first_detail(
         f"{migration.target} is not allowed for {migration.guest}: {rule}"
         for migration in context.migrations
         for rule in context.snapshot.rules
-        if isinstance(rule, NodeAffinity)
-        and rule.strict
-        and migration.guest in rule.guests
-        and migration.target not in rule.nodes
+        if (
+            isinstance(rule, NodeAffinity)
+            and rule.strict
+            and migration.guest in rule.guests
+            and migration.target not in rule.nodes
+        )
+        or (
+            isinstance(rule, Affinity)
+            and rule.strict
+            and migration.guest in rule.guests
+            and _would_part(rule, migration, context)
+        )
     )
+
+
+def _would_part(rule: Affinity, migration: Migration, context: CheckContext) -> bool:
+    """Return whether guests of *rule* run, and none will be on the target."""
+    going = {each.guest: each.target for each in context.running}
+    guests = (context.snapshot.guests.get(name) for name in rule.guests)
+    ends = [
+        going.get(guest.id, guest.migrating_to or guest.node)
+        for guest in guests
+        if guest is not None and guest.is_active
+    ]
+    return bool(ends) and migration.target not in ends
 
 
 def _after(snapshot: Snapshot, migrations: tuple[Migration, ...]) -> Snapshot:
@@ -672,7 +697,7 @@ def check(
     return _first_rejection(
         _CHECKS, CheckContext(running, snapshot, limits)
     ) or _first_rejection(
-        _RELOCATION_CHECKS, CheckContext(relocations, snapshot, limits)
+        _RELOCATION_CHECKS, CheckContext(relocations, snapshot, limits, running)
     )
 
 

@@ -105,7 +105,7 @@ class Drain:
             return Decision(waiting[0], None, detail=waiting[1])
         moves = self._migrate(snapshot, concerned)
         after = snapshot.apply(*(step.action for step in moves.plan.steps))
-        relocated = plan_relocations(after, concerned, self.limits)
+        relocated = plan_relocations(after, concerned, self.limits, moves.plan.steps)
         plan = Plan((*moves.plan.steps, *relocated.steps))
         left = guests_on(
             after.apply(*(step.action for step in relocated.steps)), frozenset(drained)
@@ -204,7 +204,7 @@ class Return:
         back = replace(snapshot, rules=(*snapshot.rules, rule))
         moves: Decision[Any] = _move(back, concerned, self.limits)
         after = back.apply(*(step.action for step in moves.plan.steps))
-        relocated = plan_relocations(after, concerned, self.limits)
+        relocated = plan_relocations(after, concerned, self.limits, moves.plan.steps)
         steps = (*moves.plan.steps, *relocated.steps)
         count = format_count(len(concerned), "guest")
         return replace(

@@ -7,7 +7,7 @@ a node may use, as if all of them ran.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from opendrs.arrays import SkippedGuest, SkipReason, local_disk_reason
@@ -21,6 +21,8 @@ from opendrs.model import (
     Mobility,
     NodeId,
     Pin,
+    PowerOff,
+    PowerOn,
     Relocation,
     Snapshot,
     Step,
@@ -39,6 +41,11 @@ from opendrs.rules import (
 
 _NO_NODE = "its rules and hardware allow no other node that is online and measured"
 
+_NO_OPEN_NODE = (
+    "strict affinity or anti-affinity with guests, or a limit of guests, forbids all "
+    "nodes that it could use"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Relocations:
@@ -54,15 +61,22 @@ class Relocations:
 
 
 def plan_relocations(
-    snapshot: Snapshot, guests: Collection[GuestId], limits: Limits
+    snapshot: Snapshot,
+    guests: Collection[GuestId],
+    limits: Limits,
+    migrations: Iterable[Step] = (),
 ) -> Relocations:
     """Return the relocations of the stopped guests among *guests*.
+
+    A guest with a strict affinity follows those that run: it could not start elsewhere,
+    and a platform that moves all with one request would move them along.
 
     Args:
         snapshot: The cluster after the migrations of running guests.
         guests: The guests that are to leave their nodes.
         limits: Limits of the operator; without those of memory, which a stopped guest
             does not use.
+        migrations: Steps of the running guests that precede *snapshot*.
     """
     rules = compile_rules(snapshot)
     checker = FeasibilityChecker(snapshot, rules, DEFAULT_LIMITS)
@@ -75,15 +89,11 @@ def plan_relocations(
         if guest.state is not GuestState.STOPPED:
             continue
         blocker = _blocker(guest, snapshot, rules, limits)
-        targets = _compatible_nodes(guest, snapshot, checker)
+        compatible = _compatible_nodes(guest, snapshot, checker)
+        targets = _open_nodes(guest, compatible, place, rules)
+        targets = _nodes_beside(guest, targets, snapshot, rules)
         if blocker is None and not targets:
-            blocker = SkippedGuest(SkipReason.NO_FEASIBLE_NODE, _NO_NODE)
-        targets = _open_nodes(guest, targets, place, rules)
-        if blocker is None and not targets:
-            detail = (
-                "strict anti-affinity with guests on all nodes that it could use, or a "
-                "limit of guests there"
-            )
+            detail = _NO_OPEN_NODE if compatible else _NO_NODE
             blocker = SkippedGuest(SkipReason.NO_FEASIBLE_NODE, detail)
         blocker, targets = space.with_space(guest, targets, blocker)
         if blocker is not None:
@@ -96,6 +106,7 @@ def plan_relocations(
             Step(
                 StepId(f"r{len(steps) + 1}"),
                 Relocation(name, guest.node, target),
+                depends_on=_arrivals_before(guest, migrations, rules),
                 detail=f"stopped; {target} has the least committed memory",
             )
         )
@@ -156,6 +167,29 @@ def _open_nodes(
         for node in nodes
         if node not in occupied and _has_places(guest, node, place, rules)
     ]
+
+
+def _nodes_beside(
+    guest: Guest, nodes: list[NodeId], snapshot: Snapshot, rules: CompiledRules
+) -> list[NodeId]:
+    """Return those of *nodes* with running guests of its affinity; all if none run."""
+    others = (snapshot.guests[x] for x in rules.together.get(guest.id, NO_GUESTS))
+    beside = {node for other in others for node in other.occupied_nodes}
+    return [node for node in nodes if node in beside] if beside else nodes
+
+
+def _arrivals_before(
+    guest: Guest, migrations: Iterable[Step], rules: CompiledRules
+) -> tuple[StepId, ...]:
+    """Return the steps of its strict affinity that do not start together with it."""
+    together = rules.together.get(guest.id, NO_GUESTS)
+    return tuple(
+        step.id
+        for step in migrations
+        if not isinstance(step.action, PowerOn | PowerOff)
+        and step.action.guest in together
+        and step.action.source != guest.node
+    )
 
 
 def _has_places(

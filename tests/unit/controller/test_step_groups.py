@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from opendrs.controller.step_groups import binding_rules, group_steps
-from opendrs.model import Affinity, AntiAffinity, NodeId, PowerOn, Rule
+from opendrs.model import (
+    Affinity,
+    AntiAffinity,
+    GuestId,
+    NodeId,
+    PowerOn,
+    Relocation,
+    Rule,
+)
 from support.builders import guest_ids
 from support.simulated_cluster import migration, step
 
@@ -30,6 +38,12 @@ def test_step_without_rule_is_own_group(rule: Rule) -> None:
 
 def test_guests_of_affinity_are_one_group() -> None:
     assert group_steps([VM1, VM3, VM2], [FIRST_TWO]) == ((VM1, VM2), (VM3,))
+
+
+def test_stopped_guest_of_affinity_is_in_the_group() -> None:
+    stopped = step("2", Relocation(GuestId("vm2"), NodeId("a"), NodeId("b")))
+
+    assert group_steps([VM1, stopped], [FIRST_TWO]) == ((VM1, stopped),)
 
 
 def test_rules_sharing_a_guest_form_one_group() -> None:

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from opendrs.arrays import SkipReason
+from opendrs.controller.step_groups import group_steps
 from opendrs.guard import check
 from opendrs.model import (
     GIB,
+    Affinity,
     AntiAffinity,
     ColdMigration,
     Disk,
@@ -177,6 +179,49 @@ def test_stopped_guest_alone_is_relocated_where_it_could_start() -> None:
     rejection = check([wrong], snapshot, LIMITS)
     assert rejection is not None
     assert rejection.reason == "rule-violated"
+
+
+def test_stopped_guest_goes_where_the_running_one_of_its_affinity_is() -> None:
+    snapshot = cluster(
+        nodes={"n1": 0.1, "n2": 0.4, "n3": 0.0},
+        guests={"a": ("n1", 0.1), "b": ("n2", 0.4)},
+        rules=[Affinity(guests=guest_ids("a", "b"))],
+    )
+    snapshot = drained(with_guest(snapshot, "a", state=GuestState.STOPPED), "n1")
+
+    assert targets(decide(snapshot)) == [N2]  # although n3 is empty
+    rejection = check([Relocation(GuestId("a"), N1, N3)], snapshot, LIMITS)
+    assert rejection is not None
+    assert rejection.reason == "rule-violated"
+
+
+def test_stopped_guest_starts_together_with_the_running_one_of_its_affinity() -> None:
+    snapshot = cluster(
+        nodes={"n1": 0.2, "n2": 0.4, "n3": 0.0},
+        guests={"a": ("n1", 0.1), "b": ("n1", 0.1)},
+        rules=[Affinity(guests=guest_ids("a", "b"))],
+    )
+    snapshot = drained(with_guest(snapshot, "a", state=GuestState.STOPPED), "n1")
+
+    steps = decide(snapshot).plan.steps
+
+    assert targets(decide(snapshot)) == [N3, N3]
+    (group,) = group_steps(steps, snapshot.rules)
+    assert check([step.action for step in group], snapshot, LIMITS) is None
+
+
+def test_stopped_guest_follows_one_of_its_affinity_from_another_node() -> None:
+    snapshot = cluster(
+        nodes={"n1": 0.1, "n2": 0.2, "n3": 0.0},
+        guests={"a": ("n1", 0.1), "b": ("n2", 0.2)},
+        rules=[Affinity(guests=guest_ids("a", "b"))],
+    )
+    snapshot = drained(with_guest(snapshot, "a", state=GuestState.STOPPED), "n1", "n2")
+
+    first, second = decide(snapshot).plan.steps
+
+    assert second.action == Relocation(GuestId("a"), N1, N3)
+    assert second.depends_on == (first.id,)
 
 
 def test_container_is_restarted() -> None:
