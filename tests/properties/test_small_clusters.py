@@ -21,6 +21,7 @@ from opendrs.model import (
     DomainAffinity,
     Limits,
     Mobility,
+    MutualAntiAffinity,
     NodeAffinity,
     Pin,
     Resources,
@@ -202,6 +203,24 @@ def test_plans_of_tiny_clusters_with_zones_are_best(seed: int) -> None:
     """They are the best with the chosen zone, which the guard keeps guests in."""
     require_best(zoned_cluster(seed))
     require_fewest_repairs(zoned_cluster(seed))
+
+
+def sided_cluster(seed: int) -> Snapshot:
+    """Return a drawn cluster with two groups of guests apart, among other rules."""
+    random = Random(seed)  # noqa: S311 - drawn, not a secret
+    snapshot = tiny_cluster(seed)
+    drawn = random.sample(sorted(snapshot.guests), 4)
+    size = random.choice((1, 2))
+    rule = MutualAntiAffinity(
+        guests=frozenset(drawn[:size]), other_guests=frozenset(drawn[size:])
+    )
+    return replace(snapshot, rules=(*snapshot.rules, rule))
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_plans_of_tiny_clusters_with_two_groups_apart_are_best(seed: int) -> None:
+    require_best(sided_cluster(seed))
+    require_fewest_repairs(sided_cluster(seed))
 
 
 @pytest.mark.slow
