@@ -6,7 +6,7 @@ import json
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from opendrs.config.diagnostics import Diagnostic, DiagnosticCode, KeyPath
@@ -158,12 +158,14 @@ def duplicate_key_diagnostics(
         for key in value.duplicate_keys:
             message = "duplicate key; remove all but one"
             yield Diagnostic((*path, key), message, code=DiagnosticCode.DUPLICATE_KEY)
+    parts: Iterable[tuple[str | int, object]] = ()
     if isinstance(value, dict):
-        for key, part in value.items():
-            yield from duplicate_key_diagnostics(part, (*path, key))
+        parts = value.items()
     elif isinstance(value, list):
-        for index, part in enumerate(value):
-            yield from duplicate_key_diagnostics(part, (*path, index))
+        parts = enumerate(value)
+    for name, part in parts:
+        if isinstance(part, dict | list):
+            yield from duplicate_key_diagnostics(part, (*path, name))
 
 
 def as_mapping(value: object) -> Mapping[str, object]:

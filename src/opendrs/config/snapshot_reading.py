@@ -104,7 +104,7 @@ def snapshot_from(document: object, source: str) -> Snapshot:
     Raises:
         InvalidFileError: The document is not a valid snapshot; with the errors.
     """
-    return _snapshot_from(document, source, checks_rules=True)
+    return _snapshot_from(document, source, is_recorded=False)
 
 
 def recorded_snapshot_from(document: object, source: str) -> Snapshot:
@@ -120,12 +120,12 @@ def recorded_snapshot_from(document: object, source: str) -> Snapshot:
     Raises:
         InvalidFileError: The document is not a valid snapshot; with the errors.
     """
-    return _snapshot_from(document, source, checks_rules=False)
+    return _snapshot_from(document, source, is_recorded=True)
 
 
-def _snapshot_from(document: object, source: str, *, checks_rules: bool) -> Snapshot:
+def _snapshot_from(document: object, source: str, *, is_recorded: bool) -> Snapshot:
     snapshot, diagnostics = snapshot_and_diagnostics(
-        document, source, checks_rules=checks_rules
+        document, source, is_recorded=is_recorded
     )
     raise_diagnostics(source, diagnostics, InvalidFileError)
     assert snapshot is not None  # noqa: S101 - there are no diagnostics
@@ -133,14 +133,15 @@ def _snapshot_from(document: object, source: str, *, checks_rules: bool) -> Snap
 
 
 def snapshot_and_diagnostics(
-    document: object, source: str, *, checks_rules: bool = True
+    document: object, source: str, *, is_recorded: bool = False
 ) -> tuple[Snapshot | None, tuple[Diagnostic, ...]]:
     """Return the snapshot in *document*, or None with the errors.
 
     Args:
         document: Plain values, as parsed from JSON or TOML.
         source: Origin of the document, for error messages.
-        checks_rules: Whether rules may name only guests and nodes of the snapshot.
+        is_recorded: Whether it is that of a recorded cycle: its rules may name further
+            guests and nodes, and no key is duplicate.
 
     Raises:
         InvalidFileError: The document has another format.
@@ -149,8 +150,8 @@ def snapshot_and_diagnostics(
     entry, diagnostics = validate_snapshot(document)
     all_diagnostics = chain(
         diagnostics,
-        duplicate_key_diagnostics(document),
-        dangling_references(document, of_rules=checks_rules),
+        () if is_recorded else duplicate_key_diagnostics(document),
+        dangling_references(document, of_rules=not is_recorded),
     )
     if reported := tuple(islice(all_diagnostics, MAX_DIAGNOSTICS + 1)):
         return None, reported

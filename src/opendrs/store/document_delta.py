@@ -12,7 +12,7 @@ import json
 import struct
 import zlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opendrs.store.number_columns import Number, decode_numbers, encode_numbers
@@ -110,10 +110,10 @@ def _mapping_difference(
             patch[_REMOVED] = removed
         if added:
             patch[_ADDED] = added
-    changed = {}
+    changed, path_of = {}, _path_of(path, base)
     for key, value in base.items():
         if key in new:
-            part = _difference(value, new[key], _path(path, key, base), columns)
+            part = _difference(value, new[key], path_of(key), columns)
             if part is not None:
                 changed[key] = part
     if changed:
@@ -136,16 +136,18 @@ def _patched(
         return base
     removed, changed = set(patch.get(_REMOVED, ())), patch.get(_CHANGED, {})
     result: dict[str, Any] = {}
+    path_of = _path_of(path, base)
     for key, value in base.items():
         if key in removed:
             continue
-        part, inner = changed.get(key), _path(path, key, base)
-        if _is_number(value) and not part:
+        part, inner = changed.get(key), path_of(key)
+        if part or isinstance(value, dict):
+            result[key] = _patched(value, part, inner, columns, places)
+            continue
+        if _is_number(value):
             columns[inner][0].append(value)
             places[inner].append((result, key))
-            result[key] = value
-        else:
-            result[key] = _patched(value, part, inner, columns, places)
+        result[key] = value
     result |= patch.get(_ADDED, {})
     if _SORTED in patch:
         ordered = {key: result[key] for key in sorted(result)}
@@ -154,10 +156,15 @@ def _patched(
     return result
 
 
-def _path(path: str, key: str, base: Document) -> str:
-    """Return the path of a field of *base*; names of entries are not part of it."""
-    is_entry = not path or len(base) > _MAX_FIELDS
-    return f"{path}/*" if is_entry else f"{path}/{key}"
+def _path_of(path: str, base: Document) -> Callable[[str], str]:
+    """Return the function from a field of *base*, which is at *path*, to its path.
+
+    Names of entries are not part of it.
+    """
+    if not path or len(base) > _MAX_FIELDS:
+        entry = f"{path}/*"
+        return lambda _: entry
+    return lambda key: f"{path}/{key}"
 
 
 def _is_number(value: object) -> bool:
