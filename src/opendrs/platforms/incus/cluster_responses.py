@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from opendrs.platforms.incus.metrics import MemberMetrics
+from opendrs.platforms.incus.metrics import MetricsSamples
 from opendrs.platforms.incus.responses import (
     HostResources,
     Instance,
@@ -60,9 +60,7 @@ class ClusterResponses:
     states: Mapping[str, MemberState] = field(default_factory=dict)
     resources: Mapping[str, HostResources] = field(default_factory=dict)
     stale_resources: frozenset[str] = frozenset()
-    metrics: Mapping[str, tuple[MemberMetrics | None, MemberMetrics]] = field(
-        default_factory=dict
-    )
+    metrics: Mapping[str, MetricsSamples] = field(default_factory=dict)
     unresponsive: frozenset[InstanceKey] = frozenset()
     rejections: Mapping[InstanceKey, str] = field(default_factory=dict)
 

@@ -147,11 +147,10 @@ class GuestReader:
         samples = self._responses.metrics.get(node.id)
         if samples is None or state is not GuestState.RUNNING:
             return Usage()
-        before, after = samples
-        cpu = cpu_usage(instance.key, before, after)
+        cpu = cpu_usage(instance.key, samples)
         if cpu is not None and node.capacity is not None:
             cpu = cpu if cpu <= max_plausible_cpu(node.capacity) else None
-        figures = after.instances.get(instance.key)
+        figures = samples.last.instances.get(instance.key)
         return Usage(cpu, None if figures is None else figures.memory)
 
     def _uptime(self, started_at: datetime | None) -> float | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from opendrs.model import MAX_AMOUNT
@@ -47,6 +47,20 @@ class MemberMetrics:
     instances: Mapping[InstanceKey, InstanceMetrics]
 
 
+@dataclass(frozen=True, slots=True)
+class MetricsSamples:
+    """Samples of one member.
+
+    Attributes:
+        earlier: Those over which CPU use is averaged, the oldest first. Incus has not
+            answered them and the last one from the same cache.
+        last: The last one.
+    """
+
+    earlier: Sequence[MemberMetrics]
+    last: MemberMetrics
+
+
 def parse_metrics(text: str) -> dict[InstanceKey, InstanceMetrics]:
     """Return the figures of all instances in *text*, in the format of OpenMetrics."""
     cpu: dict[InstanceKey, float] = {}
@@ -68,23 +82,24 @@ def parse_metrics(text: str) -> dict[InstanceKey, InstanceMetrics]:
     }
 
 
-def cpu_usage(
-    key: InstanceKey, before: MemberMetrics | None, after: MemberMetrics | None
-) -> float | None:
-    """Return the cores that an instance used between two samples of its member.
+def cpu_usage(key: InstanceKey, samples: MetricsSamples) -> float | None:
+    """Return the cores that an instance used since the oldest sample that counts.
 
-    None if it is missing in one of them, or has restarted in between.
+    That is the first one since its arrival on the member or its last restart. None if
+    there is none, or the last sample has no figure of it.
     """
-    if before is None or after is None:
+    last, begin = samples.last.instances.get(key), None
+    if last is None or last.cpu_seconds is None:
         return None
-    elapsed = after.sampled_at - before.sampled_at
-    first, last = before.instances.get(key), after.instances.get(key)
-    if first is None or last is None or elapsed <= 0:
+    first = last.cpu_seconds
+    for sample in reversed(samples.earlier):
+        former = sample.instances.get(key)
+        if former is None or former.cpu_seconds is None or former.cpu_seconds > first:
+            break
+        begin, first = sample.sampled_at, former.cpu_seconds
+    if begin is None:
         return None
-    if first.cpu_seconds is None or last.cpu_seconds is None:
-        return None
-    used = last.cpu_seconds - first.cpu_seconds
-    return used / elapsed if used >= 0 else None
+    return (last.cpu_seconds - first) / (samples.last.sampled_at - begin)
 
 
 def _samples(text: str) -> Iterator[tuple[str, dict[str, str], float]]:

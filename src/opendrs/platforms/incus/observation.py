@@ -23,7 +23,7 @@ from opendrs.model import Rule, Snapshot
 from opendrs.platforms.incus import queries
 from opendrs.platforms.incus.client import IncusClient
 from opendrs.platforms.incus.cluster_responses import ClusterResponses
-from opendrs.platforms.incus.metrics import MemberMetrics
+from opendrs.platforms.incus.metrics import MemberMetrics, MetricsSamples
 from opendrs.platforms.incus.reading import build_snapshot
 from opendrs.platforms.incus.responses import (
     HostResources,
@@ -90,27 +90,23 @@ class MetricsHistory:
     def __bool__(self) -> bool:
         return bool(self._samples)
 
-    def add(
-        self, samples: Mapping[str, MemberMetrics]
-    ) -> dict[str, tuple[MemberMetrics | None, MemberMetrics]]:
-        """Add the *samples*, and return each with the oldest one in the window.
-
-        That is None if the last sample is so recent that Incus may have answered both
-        from its cache.
-        """
-        result: dict[str, tuple[MemberMetrics | None, MemberMetrics]] = {}
-        for name, new in samples.items():
+    def add(self, samples: Mapping[str, MemberMetrics]) -> dict[str, MetricsSamples]:
+        """Add the *samples*, and return each with the earlier ones in the window."""
+        result: dict[str, MetricsSamples] = {}
+        for name, last in samples.items():
             kept = [
-                old
-                for old in self._samples.get(name, ())
-                if new.sampled_at - old.sampled_at <= METRICS_WINDOW
+                each
+                for each in self._samples.get(name, ())
+                if last.sampled_at - each.sampled_at <= METRICS_WINDOW
             ]
-            oldest = kept[0] if kept else None
-            if oldest and new.sampled_at - oldest.sampled_at < MIN_SAMPLE_AGE:
-                oldest = None
-            result[name] = oldest, new
-            if not kept or new.sampled_at - kept[-1].sampled_at >= MIN_SAMPLE_AGE:
-                kept.append(new)
+            earlier = [
+                each
+                for each in kept
+                if last.sampled_at - each.sampled_at >= MIN_SAMPLE_AGE
+            ]
+            result[name] = MetricsSamples(earlier, last)
+            if len(earlier) == len(kept):
+                kept.append(last)
             self._samples[name] = kept
         return result
 
@@ -220,7 +216,7 @@ class IncusClusterReader:
         server: ServerInfo,
         states: Mapping[str, MemberState],
         instances: Sequence[Instance],
-    ) -> dict[str, tuple[MemberMetrics | None, MemberMetrics]]:
+    ) -> dict[str, MetricsSamples]:
         by_member: dict[str, set[str]] = {name: set() for name in states}
         for instance in instances:
             if instance.location in by_member:

@@ -11,6 +11,7 @@ from opendrs.model import GuestId, Resources
 from opendrs.platforms.incus.metrics import (
     InstanceMetrics,
     MemberMetrics,
+    MetricsSamples,
     cpu_usage,
     parse_metrics,
 )
@@ -184,19 +185,28 @@ def test_zero_metrics_are_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [(10.0, 15.0, 0.5), (10.0, 10.0, 0.0), (15.0, 10.0, None), (None, 10.0, None)],
+    ("seconds", "expected"),
+    [
+        ([10.0, 15.0], 0.5),
+        ([10.0, 10.0], 0.0),
+        ([10.0, 12.0, 18.0], 0.4),
+        ([None, 10.0, 15.0], 0.5),  # arrived, or 0 s in the first sample
+        ([10.0, None, 15.0], None),
+        ([20.0, 1.0, 3.0], 0.2),  # restarted
+        ([15.0, 10.0], None),
+        ([10.0, None], None),
+        ([10.0], None),
+    ],
 )
-def test_cpu_usage_is_the_rate_between_two_samples(
-    before: float | None, after: float, expected: float | None
+def test_cpu_usage_is_the_rate_since_its_first_sample_on_the_member(
+    seconds: list[float | None], expected: float | None
 ) -> None:
-    samples = [
+    *earlier, last = (
         MemberMetrics(
-            sampled_at=at, instances={KEY: InstanceMetrics(cpu_seconds=seconds)}
+            sampled_at=100.0 + 10 * number,
+            instances={KEY: InstanceMetrics(cpu_seconds=each)},
         )
-        for at, seconds in ((100.0, before), (110.0, after))
-    ]
+        for number, each in enumerate(seconds)
+    )
 
-    assert cpu_usage(KEY, *samples) == expected
-    assert cpu_usage(KEY, None, samples[1]) is None
-    assert cpu_usage(KEY, samples[1], samples[1]) is None
+    assert cpu_usage(KEY, MetricsSamples(earlier, last)) == expected
