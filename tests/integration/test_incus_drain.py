@@ -176,6 +176,8 @@ def kill_while_draining(
         if controller is not None:
             eventually(lambda: "no steps planned" in operator.logged(), 30, "a cycle")
         drain = subprocess.Popen(operator.command(*DRAIN))  # noqa: S603 - our command
+        if controller is not None:
+            drain.wait()  # it has left the drain to the controller
         eventually(lambda: bool(incus.migrations()), 60, "a migration is in progress")
         killed = controller or drain
         killed.kill()
