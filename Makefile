@@ -18,14 +18,16 @@ run: $(VENV)/ready
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 
 # The tests of every day, on all cores.
+MARKERS ?= not slow and not lab
 test: $(VENV)/ready
-	$(PYTEST) -n $(WORKERS) --dist worksteal -m "not slow and not lab"
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m "$(MARKERS)"
 
 # Every test but those on real hypervisors.
-test-all: test test-slow
+test-all:
+	$(MAKE) test MARKERS="not lab"
 
-test-slow: $(VENV)/ready
-	$(PYTEST) -n $(WORKERS) --dist worksteal -m "slow and not lab"
+test-slow:
+	$(MAKE) test MARKERS="slow and not lab"
 
 # The properties with further random examples; an example that fails is printed. Other
 # tests: make explore TESTS=tests/unit/rules.
