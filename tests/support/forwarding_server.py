@@ -47,6 +47,7 @@ def forwarding(
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
 
             def _forward(self) -> None:
                 request = f"{self.command} {urlsplit(self.path).path}"
@@ -86,7 +87,9 @@ def forwarding(
         server.daemon_threads = True
         url = f"http://127.0.0.1:{server.server_address[1]}"
         running = ForwardingServer(url, ignore)
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(
+            target=server.serve_forever, args=(0.02,), daemon=True
+        )
         thread.start()
         try:
             yield running

@@ -428,7 +428,9 @@ class TlsFiles:
         context.load_cert_chain(
             self.directory / f"{name}.crt", self.directory / f"{name}.key"
         )
-        handler = type("_TlsHandler", (_Handler,), {"double": double})
+        # Otherwise each body waits for an acknowledgment of its headers.
+        options = {"double": double, "disable_nagle_algorithm": True}
+        handler = type("_TlsHandler", (_Handler,), options)
         server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         server.daemon_threads = True
         server.socket = context.wrap_socket(

@@ -455,7 +455,7 @@ def served(cloud: NovaDouble, directory: Path) -> Iterator[ServedDouble]:
     server.daemon_threads = True
     url = f"http://127.0.0.1:{server.server_address[1]}"
     handler.url = url  # type: ignore[attr-defined]
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     path = directory / "clouds.yaml"
     path.write_text(f"""\

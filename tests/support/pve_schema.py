@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,12 @@ class Route:
     template: str
     description: Mapping[str, Any]
 
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", self.template))
+
     def match(self, path: str) -> dict[str, str] | None:
-        pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", self.template)
-        found = re.fullmatch(pattern, path)
+        found = self._pattern.fullmatch(path)
         return None if found is None else found.groupdict()
 
     @property

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 from random import Random
+from typing import Self
 
 from opendrs.model import (
     GIB,
@@ -23,7 +24,12 @@ from opendrs.model import (
     Step,
 )
 from support.oracles.further_loads import load_defects
-from support.oracles.placement import RuleViolation, current_placement, violated_rules
+from support.oracles.placement import (
+    Placement,
+    RuleViolation,
+    current_placement,
+    violated_rules,
+)
 
 NOT_STARTED, RUNNING, DONE = range(3)
 MAX_EXHAUSTIVE = 6  # units up to which all states are enumerated; above, a sample
@@ -43,12 +49,18 @@ def unsafe_states(snapshot: Snapshot, plan: Plan, limits: Limits) -> list[str]:
     """Return the defects of all states that *plan* can pass through."""
     found: list[str] = []
     parts = step_units(snapshot, plan)
-    before = violated_rules(snapshot, current_placement(snapshot))
-    for state in states(parts):
-        found += _violations(snapshot, parts, state, before)
-        found += _overfull_nodes(snapshot, parts, state, limits)
-        found += _storage_defects(snapshot, parts, state, limits)
-        found += _further_load_defects(snapshot, parts, state, limits)
+    placement = current_placement(snapshot)
+    before = violated_rules(snapshot, placement)
+    usage = _MemoryUsage.before_plan(snapshot, limits)
+    moved = {migration_of(step).guest for step in plan.steps}
+    has_disks = any(snapshot.guests[name].disks for name in moved)
+    for state in dict.fromkeys(states(parts)):
+        found += _violations(snapshot, placement, parts, state, before)
+        found += _overfull_nodes(usage.copy(), parts, state)
+        if has_disks:
+            found += _storage_defects(snapshot, parts, state, limits)
+        if limits.loads:
+            found += _further_load_defects(snapshot, parts, state, limits)
     return found
 
 
@@ -137,11 +149,12 @@ def migration_of(step: Step) -> LiveMigration | ColdMigration:
 
 def _violations(
     snapshot: Snapshot,
+    before_plan: Placement,
     parts: Sequence[StepUnit],
     state: State,
     before: set[RuleViolation],
 ) -> list[str]:
-    places: dict[GuestId, frozenset[NodeId]] = dict(current_placement(snapshot))
+    places = dict(before_plan)
     for part, stage in zip(parts, state, strict=True):
         for step in part.steps:
             action = migration_of(step)
@@ -156,14 +169,18 @@ def _violations(
 
 
 def _overfull_nodes(
-    snapshot: Snapshot, parts: Sequence[StepUnit], state: State, limits: Limits
+    usage: _MemoryUsage, parts: Sequence[StepUnit], state: State
 ) -> list[str]:
     """Return the nodes that received guests and exceed their memory.
 
     A migrating guest counts on both nodes. A departure frees at most the measured
     memory of the node. A second departure of a guest follows its arrival there.
+
+    Args:
+        usage: The usage before the plan, which changes to that in the state.
+        parts: The units of the plan.
+        state: The state of each.
     """
-    usage = _MemoryUsage(snapshot)
     stages = [
         (step, stage)
         for part, stage in zip(parts, state, strict=True)
@@ -180,7 +197,7 @@ def _overfull_nodes(
     for step in done:
         if step.id not in initial:
             usage.leave(step)
-    return [f"{name} is overfilled in {state}" for name in usage.overfull(limits)]
+    return [f"{name} is overfilled in {state}" for name in usage.overfull()]
 
 
 def _storage_defects(
@@ -231,62 +248,85 @@ def _storage_defects(
     ]
 
 
+@dataclass
 class _MemoryUsage:
     """Used and committed memory, and committed cores, of each node.
 
-    The nodes that received guests are known as well.
+    The nodes that received guests, and the allowed amounts, are known as well.
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-        self._used = {name: node.usage.memory for name, node in snapshot.nodes.items()}
-        self._committed = dict.fromkeys(snapshot.nodes, 0)
-        self._cores = dict.fromkeys(snapshot.nodes, 0.0)
+    snapshot: Snapshot
+    allowed: Mapping[NodeId, tuple[float, float, float]]
+    used: dict[NodeId, int | None]
+    committed: dict[NodeId, int]
+    cores: dict[NodeId, float]
+    targets: set[NodeId] = field(default_factory=set)
+
+    @classmethod
+    def before_plan(cls, snapshot: Snapshot, limits: Limits) -> Self:
+        committed = dict.fromkeys(snapshot.nodes, 0)
+        cores = dict.fromkeys(snapshot.nodes, 0.0)
         for guest in snapshot.guests.values():
             for name in guest.occupied_nodes:
-                self._committed[name] += _committed_memory(snapshot, guest.id)
-                self._cores[name] += _committed_cores(guest)
-        self._targets: set[NodeId] = set()
+                committed[name] += _committed_memory(snapshot, guest.id)
+                cores[name] += _committed_cores(guest)
+        nodes = snapshot.nodes.items()
+        allowed = {
+            name: allowed_amounts(node, limits)
+            for name, node in nodes
+            if node.capacity is not None
+        }
+        used = {name: node.usage.memory for name, node in nodes}
+        return cls(snapshot, allowed, used, committed, cores)
+
+    def copy(self) -> Self:
+        """Return the same usage, which changes on its own."""
+        return replace(
+            self,
+            used=dict(self.used),
+            committed=dict(self.committed),
+            cores=dict(self.cores),
+            targets=set(self.targets),
+        )
 
     def is_on_initial_node(self, step: Step) -> bool:
         return (
             migration_of(step).source
-            == self._snapshot.guests[migration_of(step).guest].node
+            == self.snapshot.guests[migration_of(step).guest].node
         )
 
     def leave(self, step: Step) -> None:
         source, guest = (
             migration_of(step).source,
-            self._snapshot.guests[migration_of(step).guest],
+            self.snapshot.guests[migration_of(step).guest],
         )
-        left = (self._used[source] or 0) - (guest.usage.memory or 0)
-        self._used[source] = max(0, left)
-        self._committed[source] -= _committed_memory(self._snapshot, guest.id)
-        self._cores[source] -= _committed_cores(guest)
+        left = (self.used[source] or 0) - (guest.usage.memory or 0)
+        self.used[source] = max(0, left)
+        self.committed[source] -= _committed_memory(self.snapshot, guest.id)
+        self.cores[source] -= _committed_cores(guest)
 
     def arrive(self, step: Step) -> None:
         target, guest = (
             migration_of(step).target,
-            self._snapshot.guests[migration_of(step).guest],
+            self.snapshot.guests[migration_of(step).guest],
         )
-        self._targets.add(target)
-        assert self._used[target] is not None
+        self.targets.add(target)
+        assert self.used[target] is not None
         assert guest.usage.memory is not None
-        self._used[target] = (self._used[target] or 0) + guest.usage.memory
-        self._committed[target] += _committed_memory(self._snapshot, guest.id)
-        self._cores[target] += _committed_cores(guest)
+        self.used[target] = (self.used[target] or 0) + guest.usage.memory
+        self.committed[target] += _committed_memory(self.snapshot, guest.id)
+        self.cores[target] += _committed_cores(guest)
 
-    def overfull(self, limits: Limits) -> Iterator[NodeId]:
-        for name in self._targets:
-            node = self._snapshot.nodes[name]
-            if node.capacity is None:
+    def overfull(self) -> Iterator[NodeId]:
+        for name in self.targets:
+            if name not in self.allowed:
                 yield name
                 continue
-            memory, committed, cores = allowed_amounts(node, limits)
+            memory, committed, cores = self.allowed[name]
             if (
-                (self._used[name] or 0) > memory
-                or self._committed[name] > committed
-                or self._cores[name] > cores + 1e-6
+                (self.used[name] or 0) > memory
+                or self.committed[name] > committed
+                or self.cores[name] > cores + 1e-6
             ):
                 yield name
 

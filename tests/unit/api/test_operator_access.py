@@ -15,7 +15,7 @@ from opendrs.api.web_app import create_web_app
 from opendrs.api.web_openapi import blank_context
 from opendrs.ports import ActionOrigin, Role
 from opendrs.store.tables import API_TOKENS, ENTRIES, PLANS, SESSIONS
-from support.operator_api import OperatorApi
+from support.operator_api import NO_TRUST, OperatorApi
 
 ROOT = Path(__file__).parents[3]
 REASON = {"because": "a test"}
@@ -84,7 +84,12 @@ def request(
         headers["Authorization"] = f"Bearer {token}"
     content = None if body is None else json.dumps(body)
     return httpx2.request(
-        method, f"{api.address}{path}", headers=headers, content=content, timeout=20
+        method,
+        f"{api.address}{path}",
+        headers=headers,
+        content=content,
+        timeout=20,
+        verify=NO_TRUST,
     )
 
 
@@ -113,10 +118,8 @@ def expired(api: OperatorApi) -> str:
 
 def revoked(api: OperatorApi) -> str:
     token = api.token()
-    admin = api.token()
-    url = f"{api.address}/api/v1/tokens/{token.split('_')[1]}"
-    headers = {"Authorization": f"Bearer {admin}"}
-    assert httpx2.delete(url, headers=headers).status_code == 204
+    with api.client() as client:
+        assert client.delete(f"tokens/{token.split('_')[1]}").status_code == 204
     return token
 
 

@@ -17,13 +17,27 @@ from opendrs.ports import PlanState, Role
 from support.builders import NOON
 from support.operator_api import OperatorApi
 
+STORES = ["sqlite", "postgresql"]
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+
+@pytest.fixture(params=STORES)
 def api(
     request: pytest.FixtureRequest, store_place: Callable[[str], Path | str]
 ) -> Iterator[OperatorApi]:
     with OperatorApi(store_place(request.param)) as running:
         yield running
+
+
+@pytest.fixture(scope="module", params=STORES)
+def unchanged(
+    request: pytest.FixtureRequest, store_place: Callable[[str], Path | str]
+) -> Iterator[httpx2.Client]:
+    """Return an operator whose requests change nothing."""
+    with (
+        OperatorApi(store_place(request.param)) as running,
+        running.client(Role.OPERATOR) as client,
+    ):
+        yield client
 
 
 @pytest.fixture
@@ -207,24 +221,24 @@ def test_mode_is_set_as_by_the_command(
     ],
 )
 def test_invalid_pause_is_rejected(
-    operator: httpx2.Client,
+    unchanged: httpx2.Client,
     body: Any,  # noqa: ANN401 - any JSON
 ) -> None:
-    response = operator.put("pause", json=body)
+    response = unchanged.put("pause", json=body)
 
     assert response.status_code == 422
     assert response.json()["code"] in {"body-invalid", "out-of-range"}
-    assert operator.get("pause").json() == {"pause": None}
+    assert unchanged.get("pause").json() == {"pause": None}
 
 
-def test_errors_name_their_place(operator: httpx2.Client) -> None:
-    response = operator.put("pause", json={"because": 7, "seconds": 0})
+def test_errors_name_their_place(unchanged: httpx2.Client) -> None:
+    response = unchanged.put("pause", json={"because": 7, "seconds": 0})
 
     problem = response.json()
     assert problem["type"] == "/problems/body-invalid"
     places = {each["pointer"] for each in problem["errors"]}
     assert {"/because", "/seconds"} <= places
-    limit = operator.get("log", params={"limit": 0}).json()
+    limit = unchanged.get("log", params={"limit": 0}).json()
     assert [each["pointer"] for each in limit["errors"]] == ["limit"]
 
 

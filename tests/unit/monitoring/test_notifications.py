@@ -98,7 +98,7 @@ class MailServer(socketserver.ThreadingTCPServer):
         self.messages: list[str] = []
         self.logins: list[str] = []
         super().__init__(("127.0.0.1", 0), MailSession)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Ignore the end of a connection by the client."""

@@ -85,7 +85,9 @@ class Cloud:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(
+            target=self.server.serve_forever, args=(0.02,), daemon=True
+        ).start()
 
     def write(self, file: BufferedIOBase, content: bytes, path: str) -> None:
         if not self.byte_delay or path.rstrip("/") == "/v2.1":
