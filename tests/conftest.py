@@ -18,7 +18,7 @@ settings.register_profile(
     "opendrs",
     deadline=None,
     derandomize=EXAMPLES is None,
-    max_examples=int(EXAMPLES or 100),
+    max_examples=int(EXAMPLES or 60),
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )

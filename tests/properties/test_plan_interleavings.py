@@ -31,6 +31,7 @@ from opendrs.policies.pressure import PressureRelief
 from opendrs.policies.threshold_rebalance import IncusVersion, ThresholdRebalance
 from opendrs.ports import Outcome
 from support.builders import cluster, guest, node
+from support.drawn_cases import seeds
 from support.oracles.interleavings import unsafe_states
 from support.oracles.worst_case import unsafe_steps, without_dependency
 from support.simulated_cluster import SimulatedCluster, outcomes
@@ -134,7 +135,7 @@ def test_every_built_in_policy_is_covered() -> None:
 @pytest.mark.parametrize("name", SENSITIVE_POLICIES)
 def test_every_interleaving_keeps_rules_and_memory(name: str) -> None:
     steps = 0
-    for seed in range(25):
+    for seed in seeds(20, 40):
         snapshot = random_cluster(seed)
         plan = plan_of(name, snapshot)
         steps += len(plan.steps)
@@ -146,7 +147,7 @@ def test_every_interleaving_keeps_rules_and_memory(name: str) -> None:
 @pytest.mark.parametrize("name", SENSITIVE_POLICIES)
 def test_no_step_waits_for_what_it_can_do_without(name: str) -> None:
     seen = 0
-    for seed in range(25):
+    for seed in seeds(20, 40):
         snapshot = random_cluster(seed, pairs=False)
         plan = plan_of(name, snapshot)
         seen += dependency_count(plan)
