@@ -32,7 +32,7 @@ from opendrs.ports import (
     TaskId,
     UsageHistory,
 )
-from opendrs.store import DatabaseRequestStore, MemoryStore, SqliteStore
+from opendrs.store import DatabaseRequestStore, MemoryStore, SqliteStore, sqlite
 from support.persistent_cluster import (
     PLATFORM_NAME,
     UNREACHABLE_NODE,
@@ -375,7 +375,10 @@ def test_damaged_journal_is_reported(
         journal.unlink(missing_ok=True)
 
 
-def test_locked_store_is_reported(words: Words, path: Path, valid_store: Path) -> None:
+def test_locked_store_is_reported(
+    words: Words, path: Path, valid_store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "LOCK_TIMEOUT", 1.0)  # instead of 30 s
     restore(valid_store, path)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from opendrs.config import snapshot_from
 from opendrs.controller.serialization import plan_document
+from opendrs.model import Snapshot
 from opendrs.optimizer import SearchKind
 from opendrs.policies import BUILT_IN_POLICIES, Balance, Decision
 from opendrs.policies.load_metrics import SelectionMethod
@@ -33,9 +35,13 @@ pytestmark = [
 ]
 
 
-def read(path: Path) -> object:
+@lru_cache(maxsize=4)
+def read(path: Path) -> tuple[object, Snapshot]:
+    """Return the document of a cluster, and the snapshot that it describes."""
     content = path.read_bytes()
-    return json.loads(gzip.decompress(content) if path.suffix == ".gz" else content)
+    text = gzip.decompress(content) if path.suffix == ".gz" else content
+    document = json.loads(text)
+    return document, snapshot_from(document, path.name)
 
 
 def size(path: Path) -> int:
@@ -51,12 +57,12 @@ def clusters(*, large: bool = False) -> list[Path]:
 
 
 def check_with_judge(
-    document: object, name: str, decision: Decision[Any], folder: Path
+    path: Path, name: str, decision: Decision[Any], folder: Path
 ) -> Any:  # noqa: ANN401 -- as JSON is
     """Return what the judge says of a plan that has nothing wrong."""
     snapshot_file, plan_file = folder / "snapshot.json", folder / "plan.json"
+    document, snapshot = read(path)
     snapshot_file.write_text(json.dumps(document))
-    snapshot = snapshot_from(document, name)
     plan_file.write_text(json.dumps(plan_document(name, decision, snapshot)))
     done = subprocess.run(  # noqa: S603 -- the words are the tests' own
         [sys.executable, str(JUDGE), str(snapshot_file), str(plan_file)],
@@ -73,14 +79,11 @@ def check_with_judge(
 def test_the_plan_of_every_policy_is_safe_and_keeps_the_rules(
     path: Path, name: str, tmp_path: Path
 ) -> None:
-    document = read(path)
     policy = BUILT_IN_POLICIES[name]()
 
-    decision = policy.decide(
-        snapshot_from(document, path.name), policy.initial_memory()
-    )
+    decision = policy.decide(read(path)[1], policy.initial_memory())
 
-    result = check_with_judge(document, name, decision, tmp_path)
+    result = check_with_judge(path, name, decision, tmp_path)
     assert result["migrations"] == len(decision.plan.steps)
 
 
@@ -89,11 +92,9 @@ def test_the_plan_of_every_policy_is_safe_and_keeps_the_rules(
 def test_the_plan_of_balance_evens_the_load(
     path: Path, method: SelectionMethod, tmp_path: Path
 ) -> None:
-    document = read(path)
+    decision = Balance(method=method).decide(read(path)[1], None)
 
-    decision = Balance(method=method).decide(snapshot_from(document, path.name), None)
-
-    result = check_with_judge(document, "balance", decision, tmp_path)
+    result = check_with_judge(path, "balance", decision, tmp_path)
     assert result["migrations"] > 0
     assert result["after"]["both"] < result["before"]["both"]
 
@@ -104,13 +105,11 @@ def test_the_plan_of_balance_evens_the_load(
 def test_optimize_is_safe_and_keeps_to_its_budget(
     path: Path, budget: str, search: SearchKind, tmp_path: Path
 ) -> None:
-    document = read(path)
-    snapshot = snapshot_from(document, path.name)
     policy = Optimize(budget=budget, iterations_per_group=200, search=search)
 
-    decision = policy.decide(snapshot, None)
+    decision = policy.decide(read(path)[1], None)
 
-    result = check_with_judge(document, "optimize", decision, tmp_path)
+    result = check_with_judge(path, "optimize", decision, tmp_path)
     most = Budget.parse(budget)
     assert 0 < result["migrations"] <= most.migrations
     assert result["gib_moved"] <= most.gib + 0.05  # rounded to one decimal
@@ -121,12 +120,9 @@ def test_optimize_is_safe_and_keeps_to_its_budget(
 def test_optimize_unlimited_repairs_every_rule_and_balances_both_resources(
     path: Path, tmp_path: Path
 ) -> None:
-    document = read(path)
-    snapshot = snapshot_from(document, path.name)
+    decision = Optimize(budget="unlimited").decide(read(path)[1], None)
 
-    decision = Optimize(budget="unlimited").decide(snapshot, None)
-
-    result = check_with_judge(document, "optimize", decision, tmp_path)
+    result = check_with_judge(path, "optimize", decision, tmp_path)
     assert result["rules_broken_after"] == 0
     assert result["after"]["memory"] < 0.1 * result["before"]["memory"]
     assert result["after"]["cpu"] < 0.1 * result["before"]["cpu"]
@@ -137,12 +133,11 @@ def test_optimize_unlimited_repairs_every_rule_and_balances_both_resources(
 def test_a_large_cluster_is_planned_safely_without_compiled_code(
     path: Path, tmp_path: Path
 ) -> None:
-    document = read(path)
     policy = Optimize(search=SearchKind.PLAIN)
 
-    decision = policy.decide(snapshot_from(document, path.name), None)
+    decision = policy.decide(read(path)[1], None)
 
-    result = check_with_judge(document, "optimize", decision, tmp_path)
+    result = check_with_judge(path, "optimize", decision, tmp_path)
     assert result["migrations"] > 0
     assert result["rules_broken_after"] == 0
     assert result["after"]["both"] < result["before"]["both"]

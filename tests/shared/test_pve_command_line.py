@@ -19,13 +19,18 @@ from opendrs.cli.connect import validated_settings
 from opendrs.config.platform_kinds import OnlineCheck
 from opendrs.platforms.proxmox import ProxmoxSettings
 from opendrs.platforms.proxmox.checks import check_online
-from support.forked_program import ForkedProgram, opendrs_program
+from support.forked_program import (
+    ForkedProgram,
+    opendrs_program,
+    polling_opendrs,
+    run_forked,
+)
 from support.howto_pages import HowToPage
-from support.https_server import Answer, Request
+from support.https_server import Answer, Certificate, Request
 from support.pve_access import PASSWORD
 from support.pve_cluster import PveCluster, PveGuest
 from support.pve_clusters import imbalanced_cluster
-from support.pve_double import LOGIN, TOKEN_VARIABLE, RunningDouble
+from support.pve_double import LOGIN, TOKEN_VARIABLE, RunningDouble, run_double
 from support.pve_fixtures import PVE_MARKS, Serve, passing_time, serve, with_guests
 from support.terminal import RunOpendrs
 from unit.cli.conftest import opendrs
@@ -195,7 +200,7 @@ def kill_at(
             return Answer(500, "killed")
 
     running.double.fault = fault
-    with ForkedProgram(opendrs_program, words) as process:
+    with ForkedProgram(polling_opendrs, words) as process:
         processes.append(process)
         started.set()
     running.double.fault = lambda _: None
@@ -204,35 +209,37 @@ def kill_at(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("opendrs")  # for its directory
 @pytest.mark.parametrize("ha", [None, "started"])
-def test_apply_killed_at_each_request_starts_nothing_twice(
-    serve: Serve, opendrs: RunOpendrs, ha: str | None
-) -> None:
+def test_apply_killed_at_each_request_starts_nothing_twice(ha: str | None) -> None:
+    certificate = Certificate()
     methods: list[str] = []
     for number in itertools.count(1):
-        method = killed_and_resumed(serve, opendrs, ha, number, has_effect=True)
+        method = killed_and_resumed(certificate, ha, number, has_effect=True)
         if method is None:
             break
         methods.append(method)
         if method != "GET":  # the effect of a read is its answer
-            killed_and_resumed(serve, opendrs, ha, number, has_effect=False)
+            killed_and_resumed(certificate, ha, number, has_effect=False)
 
     assert methods.count("POST") == 1
     assert len(methods) > 20
 
 
 def killed_and_resumed(
-    serve: Serve, opendrs: RunOpendrs, ha: str | None, number: int, *, has_effect: bool
+    certificate: Certificate, ha: str | None, number: int, *, has_effect: bool
 ) -> str | None:
     """Return the method of the request at which `apply` was killed, and apply again."""
-    running = serve(small(ha))
     Path("store.sqlite").unlink(missing_ok=True)
-    configure(running)
-    with passing_time(running.cluster, SPEED):
+    with (
+        run_double(small(ha), certificate) as running,
+        passing_time(running.cluster, SPEED),
+    ):
+        configure(running)
         method = kill_at(running, number, has_effect=has_effect)
-        again = opendrs("apply", "lab", "--yes")
+        again = run_forked(polling_opendrs, APPLY)
 
-    assert again.status == 0, (number, again.out, again.err)
+    assert again.returncode == 0, (number, again.stdout, again.stderr)
     started = [kind for _, kind in running.cluster.migrations_started()]
     expected = ["qmigrate"] if ha is None else ["hamigrate", "qmigrate"]
     assert started == expected, number

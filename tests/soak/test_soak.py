@@ -14,7 +14,7 @@ from soak.__main__ import describe, run_seed
 from soak.run import RunResult
 from support.postgresql_server import PostgresqlServer
 
-HERE = (1, 2, 3, 5, 6)
+HERE = (1, 2, 3, 6, 7)
 FORKED = (8, 16)
 GROUPS = (4, 12)
 

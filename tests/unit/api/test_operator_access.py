@@ -216,7 +216,7 @@ def test_writes_below_the_role_change_nothing(
 
 def test_public_routes_need_no_token(api: OperatorApi) -> None:
     for path in ("health", "openapi.json"):
-        response = httpx2.get(f"{api.address}/api/v1/{path}")
+        response = request(api, ("GET", f"/api/v1/{path}"), None)
         assert response.status_code == 200
 
 
