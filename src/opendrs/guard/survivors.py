@@ -21,6 +21,7 @@ from opendrs.model import (
     Guest,
     GuestId,
     Limits,
+    MutualAntiAffinity,
     Node,
     NodeAffinity,
     NodeId,
@@ -84,6 +85,7 @@ class Survivors:
             if guest.is_active:
                 guests_on[guest.node].append(guest)
                 self.node_of[name] = guest.node
+        self.opposite_of = self._opposite_sides(strict)
         self.free = {
             name: free
             for name, node in snapshot.nodes.items()
@@ -94,6 +96,20 @@ class Survivors:
         self._units = {
             name: [*self._units_on(guests_on[name])] for name in snapshot.nodes
         }
+
+    def _opposite_sides(
+        self, rules: Sequence[object]
+    ) -> Mapping[GuestId, list[tuple[frozenset[GuestId], frozenset[NodeId]]]]:
+        """Return the guests that each must not share a node with, and their nodes."""
+        found = defaultdict(list)
+        for rule in rules:
+            if isinstance(rule, MutualAntiAffinity):
+                sides = rule.guests, rule.other_guests
+                for own, other in (sides, sides[::-1]):
+                    there = {self.node_of[x] for x in other if x in self.node_of}
+                    for name in own:
+                        found[name].append((other, frozenset(there)))
+        return found
 
     def without_node(self, failed: Names) -> tuple[GuestId, ...]:
         """Return the guests of *failed* for which no node is found."""
@@ -264,6 +280,9 @@ class _Attempt:
         for guest in unit.guests:
             for index in survivors.rules_of.get(guest.id, ()):
                 found |= self._full_nodes(survivors.spread[index], unit)
+            for others, nodes_with in survivors.opposite_of.get(guest.id, ()):
+                found |= nodes_with
+                found.update(x for g, x in self._placed.items() if g in others)
             for index in survivors.within_of.get(guest.id, ()):
                 rule, domain = survivors.within[index], self._choice.get(index)
                 nodes = survivors.snapshot.nodes

@@ -13,6 +13,7 @@ import pytest
 
 from opendrs.errors import ModelError
 from opendrs.guard import RejectionReason, check
+from opendrs.guard.survivors import Survivors
 from opendrs.model import (
     DEFAULT_LIMITS,
     Affinity,
@@ -237,6 +238,18 @@ def test_new_guest_starts_beside_none_of_the_other_tag() -> None:
 
     assert [each.node for each in placed.ranked] == ["b", "c"]
     assert [each.node for each in placed.infeasible] == ["a"]
+
+
+def test_guest_restarts_beside_none_of_the_other_tag_after_a_failure() -> None:
+    # If a fails, p1 may restart on c alone, which is full.
+    where = {"p1": ("a", 0.1), "t1": ("b", 0.1), "x1": ("c", 0.95)}
+    limits = replace(ROOMY, memory_overcommit=1.0)
+
+    ruled = Survivors(tagged(where, APART), limits)
+    free = Survivors(tagged(where), limits)
+
+    assert ruled.without_node((NodeId("a"),)) == (GuestId("p1"),)
+    assert free.without_node((NodeId("a"),)) == ()
 
 
 def test_affinity_between_both_sides_is_a_contradiction() -> None:
