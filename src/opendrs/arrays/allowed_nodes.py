@@ -114,24 +114,35 @@ class AllowedNodes:
     def by_class(self) -> tuple[Mask, Indices]:
         """Return the allowed nodes of each class, and the class of each group.
 
-        The first class is `NO_NODES`. A group has a class of its own if the placement
-        of other guests affects its allowed nodes. The others share their placement
-        class. The shapes are (C, N) and (G,).
+        The first class is `NO_NODES`. Groups whose allowed nodes do not depend on other
+        guests share their placement class, and single guests with strict anti-affinity
+        to the same guests as well. Others have a class of their own. The shapes are
+        (C, N) and (G,).
         """
         rows = [np.zeros(len(self._cluster.node_ids), np.bool_)]
         number: dict[Hashable, int] = {}
         class_of = []
         for group, members in enumerate(self._cluster.groups):
-            key = (
-                group
-                if self._depends_on_others(members)
-                else self._cluster.classes.class_of(members)
-            )
+            key = self._class_key(group, members)
             if key not in number:
                 number[key] = len(rows)
                 rows.append(self.allowed_targets(group))
             class_of.append(number[key])
         return np.array(rows), np.array(class_of, np.intp)
+
+    def _class_key(self, group: int, members: MoveGroup) -> Hashable:
+        """Return a value that groups with the same allowed nodes share."""
+        placement = self._cluster.classes.class_of(members)
+        if not self._depends_on_others(members):
+            return placement
+        name = members[0].id
+        if (
+            len(members) > 1
+            or self._is_limited(members)
+            or self._has_soft_relation(name)
+        ):
+            return group
+        return placement, self._cluster.rules.apart[name]
 
     @cached_property
     def _node_of(self) -> Indices:
@@ -140,7 +151,12 @@ class AllowedNodes:
 
     def _depends_on_others(self, group: MoveGroup) -> bool:
         """Return True if the placement of other guests affects its allowed nodes."""
-        return self._is_limited(group) or bool(self._related_guests(group))
+        ids = {guest.id for guest in group}
+        return self._is_limited(group) or any(
+            not relation.get(name, NO_GUESTS) <= ids
+            for name in ids
+            for relation in self._relations
+        )
 
     def _is_limited(self, group: MoveGroup) -> bool:
         return any(guest.id in self._cluster.rules.limits_of for guest in group)

@@ -127,8 +127,9 @@ class SelectionState:
         self._assignment.place(index, node)
         self._allowed_nodes.record_move(index, node)
         arrays.class_of[index] = NO_NODES
-        for other in self._allowed_nodes.related_groups(index):
-            row = arrays.class_of[other]
+        related = self._allowed_nodes.related_groups(index)
+        rows = {int(arrays.class_of[other]): other for other in related}
+        for row, other in rows.items():
             if row != NO_NODES:
                 self._allowed_nodes.update_targets(
                     other, arrays.allowed[row], (source, node)
