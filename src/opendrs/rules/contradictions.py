@@ -179,7 +179,7 @@ def _without_nodes_beside(
         if not (isinstance(rule, MutualAntiAffinity) and rule.strict):
             continue
         one, other = (
-            {g: nodes.get(g, all_nodes) & all_nodes for g in sorted(side)}
+            {g: nodes[g] & all_nodes if g in nodes else all_nodes for g in side}
             for side in (
                 existing_guests(rule.guests, snapshot),
                 existing_guests(rule.other_guests, snapshot),
