@@ -17,6 +17,7 @@ from opendrs.placement.failures import failure_tolerance as failure_tolerance
 from opendrs.placement.reasons import InfeasibleReason as InfeasibleReason
 from opendrs.placement.reasons import UnplacedReason as UnplacedReason
 from opendrs.placement.reserves import FailureReserves as FailureReserves
+from opendrs.placement.restoring import RestoringSearch as RestoringSearch
 from opendrs.placement.start import MAX_COUNT as MAX_COUNT
 from opendrs.placement.start import InfeasibleNode as InfeasibleNode
 from opendrs.placement.start import RankedNode as RankedNode

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from opendrs.model import GuestId, Limits, NodeId, Snapshot
@@ -64,6 +65,42 @@ class FailureTolerance:
         if self.single or self.evaluated_nodes < 2:
             return 0
         return 1 if self.pairs or not self.evaluated_pairs else 2
+
+
+@dataclass(frozen=True, slots=True)
+class Restarts:
+    """Placement of the guests of one set of nodes after its failure.
+
+    Attributes:
+        node_of: Node of each part that restarts.
+        parts_on: Parts that restart on each node.
+        unplaced: Parts without a node.
+    """
+
+    node_of: dict[int, int] = field(default_factory=dict)
+    parts_on: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    unplaced: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, node_of: dict[int, int]) -> Restarts:
+        """Return the restarts of parts on nodes, some of them `NO_NODE`."""
+        placed = {part: node for part, node in node_of.items() if node != NO_NODE}
+        parts_on: defaultdict[int, tuple[int, ...]] = defaultdict(tuple)
+        for part, node in placed.items():
+            parts_on[node] += (part,)
+        unplaced = tuple(sorted(node_of.keys() - placed.keys()))
+        return cls(placed, dict(parts_on), unplaced)
+
+    def without(self, part: int) -> Restarts:
+        """Return the restarts without *part*, which has left the set."""
+        kept = {**self.node_of, **dict.fromkeys(self.unplaced, NO_NODE)}
+        kept.pop(part, None)
+        return Restarts.of(kept)
+
+    def with_part(self, part: int, node: int) -> Restarts:
+        """Return the restarts with *part* on *node*."""
+        unplaced = dict.fromkeys(self.unplaced, NO_NODE)
+        return Restarts.of({**self.node_of, **unplaced, part: node})
 
 
 class _FailureModel:

@@ -12,9 +12,8 @@ Source:
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from copy import copy
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from opendrs.placement.arrays import (
     Indices,
     PlacementArrays,
 )
-from opendrs.placement.failures import is_tolerated_in_other_domain
+from opendrs.placement.failures import Restarts, is_tolerated_in_other_domain
 from opendrs.placement.search import SearchBudget, place_groups
 from opendrs.placement.state import PlacementState
 from opendrs.rules import (
@@ -41,42 +40,6 @@ from opendrs.rules import (
 MAX_SEARCH_STEPS = 2000  # placements that the search for one set tries
 
 _SavedState = tuple[Floats, Floats, Mask, Indices]
-
-
-@dataclass(frozen=True, slots=True)
-class Restarts:
-    """Placement of the guests of one set of nodes after its failure.
-
-    Attributes:
-        node_of: Node of each part that restarts.
-        parts_on: Parts that restart on each node.
-        unplaced: Parts without a node.
-    """
-
-    node_of: dict[int, int] = field(default_factory=dict)
-    parts_on: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    unplaced: tuple[int, ...] = ()
-
-    @classmethod
-    def of(cls, node_of: dict[int, int]) -> Restarts:
-        """Return the restarts of parts on nodes, some of them `NO_NODE`."""
-        placed = {part: node for part, node in node_of.items() if node != NO_NODE}
-        parts_on: defaultdict[int, tuple[int, ...]] = defaultdict(tuple)
-        for part, node in placed.items():
-            parts_on[node] += (part,)
-        unplaced = tuple(sorted(node_of.keys() - placed.keys()))
-        return cls(placed, dict(parts_on), unplaced)
-
-    def without(self, part: int) -> Restarts:
-        """Return the restarts without *part*, which has left the set."""
-        kept = {**self.node_of, **dict.fromkeys(self.unplaced, NO_NODE)}
-        kept.pop(part, None)
-        return Restarts.of(kept)
-
-    def with_part(self, part: int, node: int) -> Restarts:
-        """Return the restarts with *part* on *node*."""
-        unplaced = dict.fromkeys(self.unplaced, NO_NODE)
-        return Restarts.of({**self.node_of, **unplaced, part: node})
 
 
 class FailureReserves:
@@ -140,10 +103,45 @@ class FailureReserves:
         return self._snapshot
 
     def intolerated(self) -> Iterator[tuple[FailureSet, tuple[GuestId, ...]]]:
-        """Yield each set whose failure is not tolerated, with guests without a node."""
+        """Yield each set whose failure is not tolerated, with guests without a node.
+
+        These sets are searched again: moves may have made them tolerated.
+        """
+        for index, missing in enumerate(self._missing):
+            if missing:
+                self.place_again(index)
         for each, restarts in zip(self.sets, self.restarts, strict=True):
             if restarts.unplaced:
                 yield each, self._guests(restarts.unplaced)
+
+    def copy(self) -> FailureReserves:
+        """Return the same restarts, for moves that do not change these."""
+        state, other = copy(self.state), copy(self)
+        for name in ("available", "node_of", "is_open"):
+            setattr(state, name, getattr(self.state, name).copy())
+        vars(other).update(
+            state=state,
+            parts_on=[[*parts] for parts in self.parts_on],
+            restarts=[*self.restarts],
+            _missing=[*self._missing],
+            _users=[{*sets} for sets in self._users],
+            _elsewhere={*self._elsewhere},
+            _pending=[*self._pending],
+        )
+        return other
+
+    def free_after(self, index: int) -> Floats:
+        """Return what nodes have available after the failure of a set; shape (4, N).
+
+        The restarts of its guests count; a node that may not receive guests has
+        -infinity.
+        """
+        free = self.state.available.copy()
+        for node, parts in self.restarts[index].parts_on.items():
+            free[:, node] -= self.arrays.required[list(parts)].sum(axis=0)
+        free[:, ~self.state.is_open] = -np.inf
+        free[:, self.nodes[index]] = -np.inf
+        return free
 
     def try_actions(
         self, actions: Sequence[Action], *, fewer: bool = False
@@ -301,6 +299,10 @@ class FailureReserves:
 
     def _is_on(self, index: int, part: int, node: int) -> bool:
         return self.restarts[index].node_of.get(part, NO_NODE) == node
+
+    def place_again(self, index: int) -> None:
+        """Search for restarts of the set *index* once more."""
+        self._set(index, self._place(index))
 
     def _place(self, index: int) -> Restarts:
         """Return restarts of the set *index*, of as many guests as possible."""

@@ -50,6 +50,8 @@ class DecisionReason(StrEnum):
     """The plan relieves a starved guest."""
     REPAIRS_RULES = "repairs-rules"
     """The plan repairs violated rules."""
+    RESTORES_TOLERANCE = "restores-tolerance"
+    """The plan makes failures tolerated that were not."""
     RULES_HOLD = "rules-hold"
     """No strict rule is violated."""
     VACATES_NODES = "vacates-nodes"
@@ -82,6 +84,7 @@ _REASON_TEXTS = {
     DecisionReason.NO_PRESSURE: "no guest is starved",
     DecisionReason.RELIEVES_PRESSURE: "relieves a starved guest",
     DecisionReason.REPAIRS_RULES: "repairs violated rules",
+    DecisionReason.RESTORES_TOLERANCE: "makes more failures tolerated",
     DecisionReason.RULES_HOLD: "nothing to repair",
     DecisionReason.VACATES_NODES: "moves all guests off some nodes",
     DecisionReason.DRAINS_NODES: "drains nodes in maintenance",

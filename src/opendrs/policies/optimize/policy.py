@@ -62,11 +62,13 @@ from opendrs.policies.preconditions import (
     cluster_notes,
     unmet_precondition,
 )
+from opendrs.policies.restored_tolerance import restore_tolerance
 from opendrs.policies.tolerated_failures import keeps_tolerance
 from opendrs.rules import (
     CompiledRules,
     balanced_loads,
     compile_rules,
+    violations,
     with_drain_rule,
 )
 
@@ -200,6 +202,9 @@ class Optimize:
         if unmet is not None:
             return Decision(unmet[0], None, detail=unmet[1])
         part = MeasuredPart.of(snapshot, self.load_model)
+        restored = self._restored(part.snapshot)
+        if restored is not None:
+            return part.name_unmeasured(restored)
         gate = closed_gates(part.snapshot, self.limits, self.load_model)
         expected = ExpectedLoad.of(part.snapshot, self.forecast_horizon)
         prepared = self._prepare(expected, gate)
@@ -211,6 +216,27 @@ class Optimize:
                 now = f"{IMBALANCE} {present.before.imbalance:.3f} now"
                 prepared = expected.delayed(prepared, now)
         return part.name_unmeasured(prepared)
+
+    def _restored(self, snapshot: Snapshot) -> Decision[None] | None:
+        """Return the plan that makes failures tolerated, or None if none is needed.
+
+        The repair of rules comes first.
+        """
+        if Goal.REPAIR not in self.priorities or not self.limits.tolerates_failures:
+            return None
+        if any(each.strict for each in violations(with_drain_rule(snapshot))):
+            return None
+        mobility = MobilityFilter(
+            load_model=self.load_model, allow_cold_migration=self.allow_cold_migration
+        )
+        budget = Budget.parse(self.budget)
+        return restore_tolerance(
+            snapshot,
+            self.limits,
+            mobility,
+            migrations=budget.migrations,
+            gib=budget.gib,
+        )
 
     def _prepare(
         self, expected: ExpectedLoad, gate: str | None

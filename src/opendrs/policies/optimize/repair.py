@@ -56,6 +56,7 @@ from opendrs.policies.preconditions import (
     cluster_notes,
     unmet_precondition,
 )
+from opendrs.policies.restored_tolerance import restore_tolerance
 from opendrs.policies.tolerated_failures import keeps_tolerance
 from opendrs.rules import (
     compile_rules,
@@ -108,10 +109,40 @@ class Repair:
     def decide(self, snapshot: Snapshot, memory: None) -> Decision[None]:
         """Return the plan that repairs most rules, with the fewest migrations.
 
-        For that, a guest may return to a node that it left recently.
+        If there is none, failures are made tolerated again. For both, a guest may
+        return to a node that it left recently.
         """
         del memory
         snapshot = without_undo_rules(snapshot)
+        decision = self._repair(snapshot)
+        if decision.plan.steps or unmet_precondition(snapshot, self.load_model):
+            return decision
+        budget = Budget.parse(self.budget)
+        restored = restore_tolerance(
+            MeasuredPart.of(snapshot, self.load_model).snapshot,
+            self.limits,
+            self._mobility,
+            migrations=budget.migrations,
+            gib=budget.gib,
+        )
+        if restored is None:
+            return decision
+        return replace(
+            decision,
+            reason=restored.reason,
+            plan=restored.plan,
+            detail=restored.detail,
+            notes=(*decision.notes, *restored.notes),
+        )
+
+    @property
+    def _mobility(self) -> MobilityFilter:
+        return MobilityFilter(
+            load_model=self.load_model, allow_cold_migration=self.allow_cold_migration
+        )
+
+    def _repair(self, snapshot: Snapshot) -> Decision[None]:
+        """Return the plan that repairs most rules of *snapshot*."""
         unmet = unmet_precondition(snapshot, self.load_model)
         part = MeasuredPart.of(snapshot, self.load_model)
         if not any(each.strict for each in violations(snapshot)):
@@ -156,11 +187,8 @@ class Repair:
     def _context(self, snapshot: Snapshot) -> OptimizeContext:
         rules = compile_rules(snapshot)
         budget = Budget.parse(self.budget)
-        mobility = MobilityFilter(
-            load_model=self.load_model, allow_cold_migration=self.allow_cold_migration
-        )
         groups = movable_groups(
-            snapshot, rules, self.limits, mobility, fewest_migrations=True
+            snapshot, rules, self.limits, self._mobility, fewest_migrations=True
         ).within(budget.gib, budget.migrations)
         cluster = EncodedCluster(
             snapshot, rules, groups.groups, self.limits, self.load_model
