@@ -97,11 +97,6 @@ class Restarts:
         kept.pop(part, None)
         return Restarts.of(kept)
 
-    def with_part(self, part: int, node: int) -> Restarts:
-        """Return the restarts with *part* on *node*."""
-        unplaced = dict.fromkeys(self.unplaced, NO_NODE)
-        return Restarts.of({**self.node_of, **unplaced, part: node})
-
 
 class _FailureModel:
     """Restarts of the guests of failed nodes, evaluated many times."""

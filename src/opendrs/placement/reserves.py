@@ -12,7 +12,8 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from copy import copy
 
 import numpy as np
@@ -270,31 +271,36 @@ class FailureReserves:
             for index in left - joined:
                 self._set(index, self.restarts[index].without(part))
             for index in joined - left - again:
-                self._set(index, self._extended(index, part))
-            again |= self._disturbed(part, target) - joined
+                self._set(index, self._extended(index, {part}))
+            for index, parts in self._disturbed(part, target).items():
+                if index not in joined | again:
+                    self._set(index, self._extended(index, parts))
         if thorough:
             again |= {index for index, count in enumerate(self._missing) if count}
         for index in sorted(again):
             self._set(index, self._place(index))
 
-    def _disturbed(self, part: int, target: int) -> set[int]:
-        """Return the sets with restarts that *part* on *target* makes impossible."""
+    def _disturbed(self, part: int, target: int) -> dict[int, set[int]]:
+        """Return restarts that *part* on *target* makes impossible, by their sets."""
         state, arrays = self.state, self.arrays
-        rows, found = list(state.resources), set()
-        for index in self._users[target]:
+        rows, users = list(state.resources), self._users[target]
+        found: defaultdict[int, set[int]] = defaultdict(set)
+        for index in users:
             parts = self.restarts[index].parts_on[target]
             needed = arrays.required[list(parts)].sum(axis=0)
             if (needed[rows] > state.available[rows, target]).any():
-                found.add(index)
+                found[index].update(parts)
         group = self._group(part)
         for other in group.apart.tolist():
-            found |= {x for x in self._users[target] if self._is_on(x, other, target)}
+            for index in self._sets_of[int(state.node_of[other])]:
+                if index in users and self._is_on(index, other, target):
+                    found[index].add(other)
         for limit in group.limits:
             for other in limit.parts.tolist():
                 for index in self._sets_of[int(state.node_of[other])]:
                     node = self.restarts[index].node_of.get(other, NO_NODE)
                     if node != NO_NODE and limit.domain[node] == limit.domain[target]:
-                        found.add(index)
+                        found[index].add(other)
         return found
 
     def _is_on(self, index: int, part: int, node: int) -> bool:
@@ -322,24 +328,31 @@ class FailureReserves:
                 return Restarts()
         return Restarts.of(dict(zip(restarted, result.nodes, strict=True)))
 
-    def _extended(self, index: int, part: int) -> Restarts:
-        """Return the restarts of the set *index* with *part*, which has joined it."""
-        restarts = self.restarts[index]
-        if part in self._bound:
-            return restarts
+    def _extended(self, index: int, parts: Collection[int]) -> Restarts:
+        """Return the restarts of the set *index* with other nodes for *parts*.
+
+        If that is impossible, all of its parts are placed again.
+        """
+        added = sorted(set(parts) - self._bound)
         if self._chooses:
             return self._place(index)
         saved = self._close(index, self._parts_of(index))
-        state, arrays = self.state, self.arrays
-        for node, placed in restarts.parts_on.items():
-            state.available[:, node] -= arrays.required[list(placed)].sum(axis=0)
-            state.node_of[list(placed)] = node
-        mask = state.feasible(self._group(part))
-        free = state.available[0] + state.available[1]
+        state, arrays, restarts = self.state, self.arrays, self.restarts[index]
+        node_of = {x: n for x, n in restarts.node_of.items() if x not in parts}
+        kept, nodes = [*node_of], [*node_of.values()]
+        np.subtract.at(state.available.T, nodes, arrays.required[kept])
+        state.node_of[kept] = nodes
+        for part in sorted(added, key=lambda x: -arrays.required[x][0]):
+            mask = state.feasible(self._group(part))
+            if not mask.any():
+                break
+            free = state.available[0] + state.available[1]
+            node_of[part] = int(np.argmin(np.where(mask, free, np.inf)))
+            state.place(self._group(part), node_of[part])
         self._reopen(saved)
-        if not mask.any():
+        if not node_of.keys() >= {*added}:
             return self._place(index)
-        return restarts.with_part(part, int(np.argmin(np.where(mask, free, np.inf))))
+        return Restarts.of({**dict.fromkeys(restarts.unplaced, NO_NODE), **node_of})
 
     def _parts_of(self, index: int) -> list[int]:
         """Return the parts on the nodes of the set *index*, in order."""

@@ -19,6 +19,7 @@ from opendrs.model import (
     Snapshot,
 )
 from opendrs.placement import FailureReserves
+from opendrs.placement.arrays import COMMITTED, MEASURED
 from opendrs.rules import checks_every_set, failure_sets
 from support.builders import cluster, guest_ids
 
@@ -205,6 +206,8 @@ def test_reserves_after_moves_are_valid_placements(seed: int, limits: Limits) ->
     for index, restarts in enumerate(reserves.restarts):
         failed = set(reserves.nodes[index])
         assert failed.isdisjoint(restarts.parts_on)
+        free = reserves.free_after(index)[[MEASURED, COMMITTED]]
+        assert (free[:, [*restarts.parts_on]] >= 0).all()
 
 
 def are_equal(one: FailureReserves, other: FailureReserves) -> bool:
