@@ -28,7 +28,7 @@ from opendrs.model import (
     local_disks,
     pluralize,
 )
-from opendrs.rules import CompiledRules, compared_loads
+from opendrs.rules import HOLD_ORIGIN, CompiledRules, compared_loads
 
 MoveGroup = tuple[Guest, ...]
 
@@ -50,6 +50,8 @@ class SkipReason(StrEnum):
     """The node of the guest is online, but its capacity or usage is unknown."""
     PINNED = "pinned"
     """A rule pins the guest."""
+    MIGRATION_FAILED = "migration-failed"
+    """The last migration of the guest failed; it is held back for a time."""
     TAG_EXCLUDED = "tag-excluded"
     """A rule excludes a tag of the guest."""
     CONTRADICTORY_RULES = "contradictory-rules"
@@ -273,7 +275,9 @@ def _exclusion_reason(
     # The last matching rule determines the detail as well.
     for rule in reversed(snapshot.rules):
         if isinstance(rule, Pin) and guest.id in rule.guests:
-            return SkippedGuest(SkipReason.PINNED, detail)
+            is_held = rule.origin == HOLD_ORIGIN
+            reason = SkipReason.MIGRATION_FAILED if is_held else SkipReason.PINNED
+            return SkippedGuest(reason, detail)
         if isinstance(rule, TagExclusion) and rule.applies_to(guest):
             return SkippedGuest(SkipReason.TAG_EXCLUDED, detail)
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from opendrs.controller.drained_nodes import with_drained_nodes
+from opendrs.controller.failed_migrations import hold_failed_guests
 from opendrs.controller.history import add_recent_actions, recent_actions
 from opendrs.controller.in_flight import OpenMigrations, add_open_migrations
 from opendrs.controller.migration_rates import add_migration_rates
@@ -18,6 +19,7 @@ from opendrs.policies import Policy, forecast_horizon_of
 from opendrs.policies.optimize import Optimize
 from opendrs.policies.optimize.repairs import has_repairable_violation
 from opendrs.ports import Platform, Store
+from opendrs.rules import without_undo_rules
 
 MemoryT = TypeVar("MemoryT")
 
@@ -35,8 +37,9 @@ def enrich_snapshot(
     that may be running without being visible, the guests of reservations, and the
     forecasts that the policy plans for.
     Nodes that recently failed to power on or off are excluded, those that an operator
-    drains are in maintenance, and the cluster is protected as
-    `opendrs.controller.protection.protect` does.
+    drains are in maintenance, the cluster is protected as
+    `opendrs.controller.protection.protect` does, and guests whose migrations failed are
+    held back.
 
     Raises:
         StoreError: The store cannot be read.
@@ -51,13 +54,14 @@ def enrich_snapshot(
     horizon = forecast_horizon_of(policy)
     if horizon:
         complete = add_forecasts(complete, store, horizon)
+    held = hold_failed_guests(complete, store, protection, policy.limits)
     repairs = isinstance(policy, Optimize) and has_repairable_violation(
-        complete,
+        without_undo_rules(held),
         policy.limits,
         policy.load_model,
         allow_cold_migration=policy.allow_cold_migration,
     )
-    return protect(complete, store, protection, repairs=repairs)
+    return protect(held, store, protection, repairs=repairs)
 
 
 def forget_ended_migrations(

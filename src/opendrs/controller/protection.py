@@ -26,7 +26,7 @@ from opendrs.model import (
     time_from_text,
 )
 from opendrs.ports import Outcome, StepRecord, Store
-from opendrs.rules import undo_rules
+from opendrs.rules import undo_rules, without_undo_rules
 
 BREAKER_KEY = "operator/breaker"
 RESET_KEY = "operator/breaker-reset"
@@ -48,14 +48,14 @@ def protect(
         store: Contains the past migrations.
         protection: The protection.
         repairs: True if the policy balances in the plan that repairs violated strict
-            rules: guests may return.
+            rules: guests may return, and none is held back.
 
     Raises:
         StoreError: The store cannot be read.
     """
     snapshot = stand_back(snapshot, protection)
     if repairs:
-        return snapshot
+        return without_undo_rules(snapshot)
     since = snapshot.taken_at - timedelta(seconds=protection.undo_horizon)
     done = [each for each in store.recent(since) if each.outcome is Outcome.DONE]
     rules = undo_rules(snapshot, past_migrations(done), protection)
@@ -148,7 +148,7 @@ class CircuitBreaker:
         window = now - timedelta(seconds=self._protection.failure_window)
         since = max([window, *filter(None, [self._reset_at, self.opened_at])])
         records = [each for each in self._store.recent(since) if _ended(each) > since]
-        failed = [each for each in records if self._has_failed(each)]
+        failed = [each for each in records if has_failed(each, self._limits)]
         missing = [] if snapshot is None else _not_arrived(records, snapshot)
         count = len(failed) + len(missing)
         if count < self._protection.max_failures:
@@ -174,14 +174,15 @@ class CircuitBreaker:
         entry = self._store.load(RESET_KEY)
         return None if entry is None else time_from_text(str(entry.get("at")))
 
-    def _has_failed(self, record: StepRecord) -> bool:
-        """Return True for a failed, lost or timed-out step that was started."""
-        if record.outcome is Outcome.LOST:
-            return record.task is not None
-        if record.outcome is Outcome.ABORTED:
-            duration = (_ended(record) - record.intended_at).total_seconds()
-            return duration >= self._limits.migration_timeout
-        return record.outcome is Outcome.FAILED
+
+def has_failed(record: StepRecord, limits: Limits) -> bool:
+    """Return True for a failed, lost or timed-out step that was started."""
+    if record.outcome is Outcome.LOST:
+        return record.task is not None
+    if record.outcome is Outcome.ABORTED:
+        duration = (_ended(record) - record.intended_at).total_seconds()
+        return duration >= limits.migration_timeout
+    return record.outcome is Outcome.FAILED
 
 
 def _ended(record: StepRecord) -> datetime:

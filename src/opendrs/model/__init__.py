@@ -38,7 +38,9 @@ from opendrs.model.plan import PowerOn as PowerOn
 from opendrs.model.plan import Relocation as Relocation
 from opendrs.model.plan import Step as Step
 from opendrs.model.protection import DEFAULT_PROTECTION as DEFAULT_PROTECTION
+from opendrs.model.protection import MAX_RETRY_DELAY as MAX_RETRY_DELAY
 from opendrs.model.protection import BudgetScope as BudgetScope
+from opendrs.model.protection import FailedMigration as FailedMigration
 from opendrs.model.protection import MigrationBudget as MigrationBudget
 from opendrs.model.protection import MigrationLoad as MigrationLoad
 from opendrs.model.protection import PastMigration as PastMigration

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from opendrs.errors import ModelError
+from opendrs.model.identifiers import NodeId
 from opendrs.model.limits import MAX_DURATION
 from opendrs.model.plan import Migration
 from opendrs.model.quantities import Bytes, Seconds
@@ -70,6 +71,8 @@ DEFAULT_JOBS = (
     "vzdump",
 )
 
+MAX_RETRY_DELAY = 14_400.0  # seconds; a longer `retry_delay` does not grow
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protection:
@@ -86,6 +89,9 @@ class Protection:
             left, unless the load of the nodes has changed by more than `noise`.
         noise: Change of the load, as a fraction of the capacity of a node, that is
             within normal variation.
+        retry_delay: Seconds in which a guest whose migration failed or timed out is
+            migrated only to repair a strict rule or to drain its node, and to another
+            target. They double with each further failure in a row, up to four hours.
         max_migrations_per_cycle: Most migrations that all plans start from the start of
             one cycle to that of the next; None for no limit.
         stand_back_jobs: Jobs of the platform during which a node receives no guests
@@ -103,6 +109,7 @@ class Protection:
     api_recovery_time: Seconds = 300.0
     undo_horizon: Seconds = 14_400.0
     noise: float = 0.1
+    retry_delay: Seconds = 3600.0
     max_migrations_per_cycle: int | None = None
     stand_back_jobs: tuple[str, ...] = DEFAULT_JOBS
     budgets: tuple[MigrationBudget, ...] = ()
@@ -110,11 +117,12 @@ class Protection:
     def __post_init__(self) -> None:
         for name in ("failure_window", "api_error_window", "api_recovery_time"):
             _require_duration(name, getattr(self, name))
-        if not 0 <= self.undo_horizon <= MAX_DURATION:
-            raise ModelError(
-                f"undo_horizon: expected 0 to {MAX_DURATION:.0e} s, got "
-                f"{self.undo_horizon:g}"
-            )
+        for name in ("undo_horizon", "retry_delay"):
+            if not 0 <= getattr(self, name) <= MAX_DURATION:
+                raise ModelError(
+                    f"{name}: expected 0 to {MAX_DURATION:.0e} s, got "
+                    f"{getattr(self, name):g}"
+                )
         if not 0 <= self.noise <= 1:
             raise ModelError(
                 f"noise: expected a fraction from 0 to 1, got {self.noise:g}"
@@ -129,6 +137,11 @@ class Protection:
         """Return the seconds for which past steps matter."""
         windows = (budget.window for budget in self.budgets)
         return max(self.failure_window, self.undo_horizon, *windows)
+
+    def retry_delay_after(self, failures: int) -> Seconds:
+        """Return the seconds without a retry after so many *failures* in a row."""
+        doubled = self.retry_delay * 2.0 ** min(failures - 1, 10)
+        return max(self.retry_delay, min(doubled, MAX_RETRY_DELAY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +172,25 @@ class PastMigration:
     migration: Migration
     at: datetime
     load: MigrationLoad | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FailedMigration:
+    """The last migration of a guest, which failed.
+
+    Attributes:
+        migration: The migration.
+        at: Time of its end.
+        detail: Why it failed, for the operator.
+        targets: Targets of this migration and of those that failed before it in a row.
+        failures: Number of these migrations.
+    """
+
+    migration: Migration
+    at: datetime
+    detail: str
+    targets: frozenset[NodeId]
+    failures: int = 1
 
 
 def _require_duration(name: str, seconds: float) -> None:

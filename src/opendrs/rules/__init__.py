@@ -18,6 +18,8 @@ from opendrs.rules.domain_choices import domain_nodes as domain_nodes
 from opendrs.rules.domain_limits import DomainLimit as DomainLimit
 from opendrs.rules.domain_limits import domains as domains
 from opendrs.rules.domain_limits import excess as excess
+from opendrs.rules.failed_migrations import HOLD_ORIGIN as HOLD_ORIGIN
+from opendrs.rules.failed_migrations import hold_rules as hold_rules
 from opendrs.rules.failure_sets import FailureSet as FailureSet
 from opendrs.rules.failure_sets import checks_every_set as checks_every_set
 from opendrs.rules.failure_sets import failure_sets as failure_sets

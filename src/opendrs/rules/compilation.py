@@ -9,7 +9,7 @@ cannot hold together are reported, and their guests are not migrated.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opendrs.model import (
     DOMAIN_ORIGIN,
@@ -34,6 +34,7 @@ from opendrs.rules.affinity_groups import (
 from opendrs.rules.contradictions import Contradiction, find_contradictions
 from opendrs.rules.domain_contradictions import contradictions_in_all_domains
 from opendrs.rules.domain_limits import DomainLimit, domain_limits, limits_of_guests
+from opendrs.rules.failed_migrations import HOLD_ORIGIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +80,8 @@ def compile_rules(snapshot: Snapshot) -> CompiledRules:
     if any(rule.origin == DOMAIN_ORIGIN for rule in snapshot.rules):
         contradictions = contradictions_in_all_domains(snapshot, stated_contradictions)
     else:
-        contradictions = find_contradictions(snapshot, together, nodes, immovable)
+        stated = _stated_nodes(snapshot, together, nodes)
+        contradictions = find_contradictions(snapshot, together, stated, immovable)
     limits = domain_limits(snapshot)
     return CompiledRules(
         together=together,
@@ -99,8 +101,21 @@ def stated_contradictions(snapshot: Snapshot) -> tuple[Contradiction, ...]:
     """Return the contradictions among the rules, with the domains that they state."""
     together = _strict_groups(snapshot)
     nodes = _common_nodes(together, _allowed_nodes(snapshot))
+    stated = _stated_nodes(snapshot, together, nodes)
     immovable = _immovable_guests(snapshot)
-    return find_contradictions(snapshot, together, nodes, immovable)
+    return find_contradictions(snapshot, together, stated, immovable)
+
+
+def _stated_nodes(
+    snapshot: Snapshot,
+    together: Mapping[GuestId, GuestSet],
+    nodes: Mapping[GuestId, frozenset[NodeId]],
+) -> Mapping[GuestId, frozenset[NodeId]]:
+    """Return *nodes* with the targets of failed migrations, which are no rule."""
+    rules = tuple(rule for rule in snapshot.rules if rule.origin != HOLD_ORIGIN)
+    if len(rules) == len(snapshot.rules):
+        return nodes
+    return _common_nodes(together, _allowed_nodes(replace(snapshot, rules=rules)))
 
 
 def _strict_groups(snapshot: Snapshot) -> dict[GuestId, GuestSet]:
@@ -195,12 +210,10 @@ def _immovable_guests(snapshot: Snapshot) -> dict[GuestId, str]:
     immovable: dict[GuestId, str] = {}
     for rule in snapshot.rules:
         if isinstance(rule, Pin):
-            immovable.update(
-                dict.fromkeys(
-                    existing_guests(rule.guests, snapshot),
-                    f'pinned by the rule "{rule}"',
-                )
-            )
+            is_held = rule.origin == HOLD_ORIGIN
+            detail = str(rule) if is_held else f'pinned by the rule "{rule}"'
+            guests = existing_guests(rule.guests, snapshot)
+            immovable.update(dict.fromkeys(guests, detail))
         elif isinstance(rule, TagExclusion):
             for guest in snapshot.guests.values():
                 if rule.applies_to(guest):

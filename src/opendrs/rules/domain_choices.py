@@ -21,6 +21,7 @@ from opendrs.model import (
 )
 from opendrs.rules.affinity_groups import GuestSet, connected_components
 from opendrs.rules.contradictions import Contradiction
+from opendrs.rules.failed_migrations import HOLD_ORIGIN
 from opendrs.rules.undo import ORIGIN as UNDO_ORIGIN
 
 MAX_EVALUATIONS = 256  # sets of rules evaluated for one component
@@ -173,7 +174,7 @@ def _concerning(guests: GuestSet, snapshot: Snapshot) -> Snapshot:
         for rule in snapshot.rules
         if isinstance(rule, Affinity | AntiAffinity | MutualAntiAffinity | NodeAffinity)
         and rule.strict
-        and rule.origin != UNDO_ORIGIN
+        and rule.origin not in (UNDO_ORIGIN, HOLD_ORIGIN)
         and not rule_guests(rule).isdisjoint(guests)
     )
     existing = guests & snapshot.guests.keys()

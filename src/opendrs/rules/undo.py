@@ -15,10 +15,12 @@ from opendrs.model import (
     NodeAffinity,
     NodeId,
     PastMigration,
+    Pin,
     Protection,
     Snapshot,
     Usage,
 )
+from opendrs.rules.failed_migrations import HOLD_ORIGIN
 
 ORIGIN = "undo horizon"
 T = TypeVar("T", int, float)
@@ -57,11 +59,18 @@ def undo_rules(
 
 
 def without_undo_rules(snapshot: Snapshot) -> Snapshot:
-    """Return *snapshot* without these rules, for migrations that operators request."""
+    """Return *snapshot* without these rules, for repairs, and for what operators drain.
+
+    Guests whose migrations failed are not held back then, but do not go to the same
+    targets.
+    """
     rules = tuple(
         rule
         for rule in snapshot.rules
-        if not (isinstance(rule, NodeAffinity) and rule.origin == ORIGIN)
+        if not (
+            (isinstance(rule, NodeAffinity) and rule.origin == ORIGIN)
+            or (isinstance(rule, Pin) and rule.origin == HOLD_ORIGIN)
+        )
     )
     return replace(snapshot, rules=rules)
 

@@ -19,6 +19,10 @@ _CODES: Mapping[str, str] = {
     SkipReason.NODE_NOT_MEASURED: "make the platform report the capacity and use of "
     "its node",
     SkipReason.PINNED: "remove it from the rule that pins it",
+    SkipReason.MIGRATION_FAILED: (
+        "wait until the given time; if it does not converge, raise "
+        "limits.migration_timeout or the bandwidth"
+    ),
     SkipReason.TAG_EXCLUDED: "remove the tag, or the rule that excludes it",
     SkipReason.CONTRADICTORY_RULES: (
         "change one of the rules that contradict each other"
