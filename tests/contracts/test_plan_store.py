@@ -107,6 +107,24 @@ def test_plan_is_stored_with_its_approval(open_as: Open) -> None:
         assert plans.plan("b") is None
 
 
+@pytest.mark.parametrize("state", list(PlanState))
+def test_only_a_proposed_plan_is_renewed(open_as: Open, state: PlanState) -> None:
+    first, *following = PATHS[state]
+    with open_as(Access.CONTROL) as store:
+        plans = DatabasePlanStore(store)
+        approval = None if first is PlanState.PROPOSED else APPROVAL
+        plans.add(replace(plan(), state=first, approval=approval))
+        for each in following:
+            assert plans.change("a", to(each))
+
+        assert plans.renew("a", 7200.0) is (state is PlanState.PROPOSED)
+
+        found = plans.plan("a")
+        assert found is not None
+        assert found.lifetime == (7200.0 if state is PlanState.PROPOSED else 3600.0)
+        assert not plans.renew("b", 7200.0)
+
+
 def test_plans_are_ordered_by_time(open_as: Open) -> None:
     with open_as(Access.CONTROL) as store:
         plans = DatabasePlanStore(store)

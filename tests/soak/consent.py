@@ -148,8 +148,12 @@ class ConsentJudge:
     def _on_look(self, **_: object) -> None:
         self._drained_at_look = frozenset(self._drained)
 
-    def _on_cycle(self, run: str) -> None:
-        self._decided[run] = CooldownStart(self._now, run, self._now)
+    def _on_cycle(self, run: str, moves: Collection[tuple[str, str]] = ()) -> None:
+        """Follow a decision; a proposed plan with the same moves is valid as long."""
+        proposed = self._record.proposed_moves()
+        runs = [each for each, planned in proposed.items() if planned <= {*moves}]
+        for each in (run, *runs):
+            self._decided[each] = CooldownStart(self._now, each, self._now)
 
     def _on_process(self, **_: object) -> None:
         self._check_states()

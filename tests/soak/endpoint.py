@@ -241,8 +241,8 @@ class Endpoint:
     def _changed(self) -> None:
         """Do nothing: it is an opportunity to die."""
 
-    def _cycle(self, run: str) -> None:
-        self._cluster.report_event("cycle", run=run)
+    def _cycle(self, run: str, moves: list[tuple[str, str]]) -> None:
+        self._cluster.report_event("cycle", run=run, moves=moves)
         self.cycles += 1
         self._calls = 0
 

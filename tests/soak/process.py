@@ -166,7 +166,9 @@ class _NotifyingStore(DatabaseStore):
         self.ask("written", *facts)
 
     def record_cycle(self, cycle: CycleRecord) -> None:
-        self.ask("cycle", cycle.run)
+        decision: Any = cycle.document["decision"]
+        moves = [(each["guest"] or "", each["target"]) for each in decision["steps"]]
+        self.ask("cycle", cycle.run, moves)
         super().record_cycle(cycle)
 
     @contextmanager

@@ -127,6 +127,15 @@ class Record:
         """Return the state of each plan, by id."""
         return dict(self._database.rows("SELECT id, state FROM plans"))
 
+    def proposed_moves(self) -> dict[str, frozenset[tuple[str, str]]]:
+        """Return the guests and targets of each proposed plan, by run."""
+        query = "SELECT run, steps FROM plans WHERE state = ?"
+        found = {}
+        for run, steps in self._database.rows(query, "proposed"):
+            actions = (_action(text) for _, text, *_ in json.loads(steps))
+            found[run] = frozenset((guest, target) for _, guest, _, target in actions)
+        return found
+
     def is_breaker_open(self) -> bool:
         """Return whether the circuit breaker is open."""
         query = "SELECT value FROM entries WHERE key = ?"

@@ -236,6 +236,28 @@ def test_start_of_old_plan_violates_expired(history: JudgedHistory) -> None:
     assert history.violated == [Invariant.EXPIRED]
 
 
+@pytest.mark.parametrize(
+    ("moves", "violated"),
+    [
+        ([(MOVE["guest"], MOVE["target"]), ("b", "h3")], []),
+        ([(MOVE["guest"], "h3")], [Invariant.EXPIRED]),
+    ],
+)
+def test_start_of_old_plan_that_was_decided_again_is_in_time(
+    history: JudgedHistory,
+    moves: list[tuple[str, str]],
+    violated: list[Invariant],
+) -> None:
+    judge = history.consent(lifetime=600.0)
+    judge.event(1, "cycle", {"run": RUN, "moves": []})
+    history.plan("proposed")
+    judge.event(500, "cycle", {"run": "newer", "moves": moves})
+    history.plan()
+    intend(judge, 700)
+
+    assert history.violated == violated
+
+
 def test_plan_that_ends_twice_violates_plan(history: JudgedHistory) -> None:
     judge = history.consent()
     history.plan("rejected")

@@ -130,7 +130,7 @@ class UndoJudge:
         if shown is not None:
             self._look = shown
 
-    def _on_cycle(self, run: str) -> None:
+    def _on_cycle(self, run: str, **_: object) -> None:
         """Note which moves a decision must not contain."""
         look = self._look
         self._decisions[run] = {

@@ -61,9 +61,10 @@ def command(
     listed here; opendrs history PLATFORM --plans shows them. (To plan now, without the
     controller: opendrs plan.)
 
-    A plan expires if it is not approved and started in time. It is superseded if a
-    newer decision has other steps and it is not valid any more: a step is not allowed
-    any more, or it improves much less. Such a plan can no longer be approved.
+    A plan expires if it is not approved and started in approval_time after the last
+    decision with its steps. It is superseded if a newer decision has other steps and it
+    is not valid any more: a step is not allowed any more, or it improves much less.
+    Such a plan can no longer be approved.
 
     \b
       opendrs plans lab                       all recorded plans, the newest last

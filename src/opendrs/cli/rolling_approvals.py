@@ -103,8 +103,8 @@ class ApprovalWait:
             if plan.state is PlanState.PROPOSED and plan.id not in self._announced:
                 self._announced.add(plan.id)
                 warn(
-                    f"{self._node}: waits until {plan.expires_at:%H:%M:%S} UTC for an "
-                    f"approval: opendrs approve {name} {plan.id}"
+                    f"{self._node}: waits for an approval: opendrs approve {name} "
+                    f"{plan.id}"
                 )
         if any(not plan.state.is_final for plan in latest):
             self._active_at = clock.monotonic()

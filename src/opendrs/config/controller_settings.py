@@ -44,7 +44,8 @@ class ControllerSettings:
         automatic_tags: Steps of guests with one of these tags need no approval in
             mode advise.
         automatic_guests: Steps of these guests need no approval in mode advise.
-        approval_time: Seconds in which a plan can be approved and started.
+        approval_time: Seconds in which a plan can be approved and started, counted from
+            the last decision with its steps.
 
     Raises:
         InvalidSettingError: A value is invalid; with all problems.

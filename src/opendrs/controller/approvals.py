@@ -212,7 +212,7 @@ class PlanApprovals:
 
         A policy that waits does not judge the proposed plan: nothing replaces it then.
         A policy of the schedule does not judge the plans of the others. A plan with
-        other steps remains while it is still valid.
+        other steps remains while it is still valid, one with the same is renewed.
 
         Args:
             steps: The steps of the decision that need an approval.
@@ -229,7 +229,9 @@ class PlanApprovals:
                 continue
             if is_still_valid(plan, decided, steps):
                 remains = True
-                if not are_same(plan.steps, steps):
+                if are_same(plan.steps, steps):
+                    self._states.renew(plan, self._settings.approval_time)
+                else:
                     self._states.log_kept(plan)
             else:
                 newer = "other steps" if steps else "nothing is to be approved"
@@ -283,8 +285,8 @@ class PlanApprovals:
         log_event(
             LogEventCode.PLAN_PROPOSED,
             f"plan {plan.id} proposed: {format_count(len(plan.steps), 'step')}; "
-            f"approve it before {plan.expires_at:%H:%M:%S} UTC with "
-            f"opendrs approve {self._target} {plan.id}",
+            f"approve it with opendrs approve {self._target} {plan.id}; it expires at "
+            f"{plan.expires_at:%H:%M:%S} UTC, or later if its steps are decided again",
             plan=plan.id,
             run=plan.run,
             expires_at=format_timestamp(plan.expires_at),

@@ -105,6 +105,14 @@ class PlanStates:
         else:
             self.change(plan, PlanState.FAILED, first_failure(report.records))
 
+    def renew(self, plan: PlanRecord, seconds: float) -> None:
+        """Let *plan* expire so many *seconds* from now: it has been decided again.
+
+        Its id, and the digest that an approval is bound to, remain.
+        """
+        age = max(0.0, (self._clock.now() - plan.created_at).total_seconds())
+        self._plans.renew(plan.id, age + seconds)
+
     def log_kept(self, plan: PlanRecord) -> None:
         """Log once that *plan* stays proposed beside decisions with other steps."""
         if plan.id in self._kept:

@@ -99,7 +99,8 @@ class PlanRecord:
         run: Name of the cycle that decided it, and of its execution. Two plans of one
             cycle have different steps.
         created_at: Time of the decision.
-        lifetime: Seconds in which it can be approved and started.
+        lifetime: Seconds after `created_at` in which it can be approved and started.
+            They grow while newer decisions have the same steps.
         policy: Name of the policy.
         reason: Code of the reason of the decision.
         reason_detail: The reason as a sentence.
@@ -195,4 +196,11 @@ class PlanStore(Protocol):
         Returns:
             False if its present state does not allow the change, or there is no such
             plan; nothing has changed then.
+        """
+
+    def renew(self, name: str, lifetime: float) -> bool:
+        """Set the lifetime of the plan *name* if it is proposed.
+
+        Returns:
+            False if it is not; nothing has changed then.
         """

@@ -121,6 +121,13 @@ class DatabasePlanStore:
                 record_action(connection, change.action)
             return is_changed
 
+    def renew(self, name: str, lifetime: float) -> bool:
+        """Set the lifetime of the plan *name*; return False if it is not proposed."""
+        is_proposed = PLANS.c.state == PlanState.PROPOSED.value
+        statement = update(PLANS).where(PLANS.c.id == name, is_proposed)
+        with self._store.transaction() as connection:
+            return connection.execute(statement.values(lifetime=lifetime)).rowcount == 1
+
 
 def end_plans(
     connection: Connection,

@@ -142,6 +142,53 @@ def test_proposed_plan_expires_and_is_proposed_again(store: SqliteStore) -> None
     assert advised.states() == ["expired", "proposed"]
 
 
+def test_plan_with_the_steps_of_each_decision_is_proposed_once_and_stays(
+    store: SqliteStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    advised = AdvisedController(store, mode=Mode.ADVISE, approval_time=HOUR)
+    with caplog.at_level("INFO"):
+        advised.cycle()
+        plan = advised.last()
+        for _ in range(20):
+            advised.simulation.clock.sleep(HOUR / 2)
+            advised.cycle()
+
+    (renewed,) = advised.plans.plans()
+    now = advised.simulation.clock.now()
+    assert renewed == replace(plan, lifetime=11 * HOUR)
+    assert renewed.expires_at == now + timedelta(seconds=HOUR)
+    proposed = [
+        record
+        for record in caplog.records
+        if getattr(record, "event", "") == LogEventCode.PLAN_PROPOSED
+    ]
+    assert len(proposed) == 1
+    advised.approve(plan)
+    assert advised.cycle() == 2
+
+
+def test_plan_that_no_decision_confirms_expires(store: SqliteStore) -> None:
+    advised = AdvisedController(store, mode=Mode.ADVISE, approval_time=HOUR)
+    advised.cycle()
+    advised.simulation.clock.sleep(HOUR / 2)
+    advised.cycle()
+    advised.simulation.clock.sleep(HOUR)
+
+    advised.approvals.reconcile()
+
+    assert advised.states() == ["expired"]
+
+
+def test_approved_plan_is_not_renewed(store: SqliteStore) -> None:
+    advised = AdvisedController(store, mode=Mode.ADVISE, approval_time=HOUR)
+    advised.cycle()
+    plan = advised.last()
+    advised.approve(plan)
+
+    assert not advised.plans.renew(plan.id, 2 * HOUR)
+    assert advised.last().expires_at == plan.expires_at
+
+
 def test_approved_plan_that_waited_too_long_is_not_started(store: SqliteStore) -> None:
     advised = AdvisedController(store, mode=Mode.ADVISE, approval_time=HOUR)
     advised.cycle()
@@ -343,7 +390,10 @@ def test_steps_that_wait_for_approval_are_proposed_beside_those_that_start(
     assert proposed.steps[0].depends_on == ()
     advised.simulation.clock.sleep(60)
     advised.cycle()
-    assert advised.plans.plan(proposed.id) == proposed  # with other ids of its steps
+    found = advised.plans.plan(proposed.id)  # was decided with other ids of its steps
+    assert found is not None
+    assert replace(found, lifetime=proposed.lifetime) == proposed
+    assert found.lifetime > proposed.lifetime
     advised.approve(proposed)
     assert advised.cycle() == 1
     assert advised.simulation.node_of("one") == "b"
