@@ -14,7 +14,7 @@ import tomli_w
 
 from integration.libvirt_lab import eventually
 from opendrs.model import GIB, GuestId, GuestState, Snapshot
-from opendrs.simulation import datacenter
+from opendrs.simulation import running_action
 from support.builders import cluster
 from support.external_cluster import (
     AFTER,
@@ -100,7 +100,7 @@ class DrainLab:
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DrainLab]:
-    monkeypatch.setattr(datacenter, "RESTART_TIME", 0.5)
+    monkeypatch.setattr(running_action, "RESTART_TIME", 0.5)
     with ExternalCluster(initial_cluster(), tmp_path / "cluster", SPEED) as cluster:
         found = DrainLab(tmp_path, cluster)
         yield found

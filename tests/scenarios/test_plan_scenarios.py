@@ -1,7 +1,7 @@
 """Plans of whole clusters, as `opendrs plan` prints them.
 
 Each directory in `plans` is a scenario: `README.md`, `cluster.toml`, `opendrs.toml`
-with the policy, and `plan.expect` with the reason and the migrations. To accept a
+with the policy, and `plan.expect` with the reason and what is moved. To accept a
 changed plan, set `OPENDRS_ACCEPT=NAME` (or `all`) in the environment.
 """
 
@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from opendrs.cli.main import run
+from opendrs.controller.serialization import document_path
 
 FOLDER = Path(__file__).parent / "plans"
 NAMES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir())
@@ -27,10 +28,8 @@ def planned(name: str, capsys: pytest.CaptureFixture[str]) -> str:
     status = run(("plan", str(source), "--config", str(settings), "--format", "json"))
     assert status == 0
     plan = json.loads(capsys.readouterr().out)
-    steps = [
-        f"{each['guest']}: {each['source']} -> {each['target']}"
-        for each in plan["steps"]
-    ]
+    paths = map(document_path, plan["steps"])
+    steps = [f"{moved}: {source} -> {target}" for moved, source, target in paths]
     return "".join(f"{line}\n" for line in (plan["reason"], *steps))
 
 

@@ -289,9 +289,11 @@ _GUEST_DISKS = _optional(
 )
 
 
-_LOADS = st.dictionaries(_WORDS, st.floats(0, 1e18, exclude_min=True), max_size=2).map(
-    lambda drawn: drawn or NO_LOADS
-)
+_LOADS = st.dictionaries(
+    _WORDS.filter(lambda name: name not in {"cpu", "memory"}),
+    st.floats(0, 1e18, exclude_min=True),
+    max_size=2,
+).map(lambda drawn: drawn or NO_LOADS)
 
 
 def _detailed_node(node: Node) -> st.SearchStrategy[Node]:

@@ -2,6 +2,21 @@
 
 import type { Plan } from "./api/types";
 
+export interface Moving {
+  kind: string;
+  guest: string | null;
+  source: string | null;
+  target: string | null;
+  disk?: { name: string; source: string; target: string } | null;
+}
+
+/** Return what a step moves, from where, and to where: nodes, or storages of a disk. */
+export function pathOf(step: Moving): { what: string | null; from: string | null; to: string | null } {
+  const { disk } = step;
+  if (disk) return { what: `${step.guest ?? ""} (${disk.name})`, from: disk.source, to: disk.target };
+  return { what: step.guest, from: step.source, to: step.target };
+}
+
 type Steps = Pick<Plan, "steps" | "groups">;
 
 /** Return *chosen* with all steps that must be executed as well. */

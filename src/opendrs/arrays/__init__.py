@@ -19,6 +19,7 @@ from opendrs.arrays.move_groups import SkipReason as SkipReason
 from opendrs.arrays.move_groups import compile_move_groups as compile_move_groups
 from opendrs.arrays.move_groups import describe_skipped as describe_skipped
 from opendrs.arrays.move_groups import local_disk_reason as local_disk_reason
+from opendrs.arrays.move_groups import lock_of as lock_of
 from opendrs.arrays.move_groups import migrations_of as migrations_of
 from opendrs.arrays.move_groups import move_groups as move_groups
 from opendrs.arrays.move_groups import skip_reasons as skip_reasons

@@ -252,8 +252,8 @@ def _state_reason(guest: Guest, snapshot: Snapshot) -> SkippedGuest | None:
     if guest.managed_by is not None:
         detail = f"placement managed by {guest.managed_by}"
         return SkippedGuest(SkipReason.MANAGED_ELSEWHERE, detail)
-    if guest.lock is not None:
-        return SkippedGuest(SkipReason.GUEST_LOCKED, f"locked: {guest.lock}")
+    if (lock := lock_of(guest)) is not None:
+        return SkippedGuest(SkipReason.GUEST_LOCKED, lock)
     return None
 
 
@@ -326,6 +326,15 @@ def _load_reason(guest: Guest, loads: Sequence[FurtherLoad]) -> SkippedGuest | N
     for load in loads:
         if load.name not in guest.loads:
             return SkippedGuest(SkipReason.METRICS_MISSING, f"{load.name} load unknown")
+    return None
+
+
+def lock_of(guest: Guest) -> str | None:
+    """Return the operation during which *guest* must not be moved, or None."""
+    if guest.lock is not None:
+        return f"locked: {guest.lock}"
+    if (disk := guest.moving_disk) is not None:
+        return f"disk {disk.name} is being moved to {disk.moving_to}"
     return None
 
 

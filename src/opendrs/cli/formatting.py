@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from opendrs.cli.console import TextCell, printable, supports_unicode
-from opendrs.model import Action, PowerOff, PowerOn, pluralize
+from opendrs.model import Action, PowerOff, PowerOn, path_of, pluralize
 
 UNKNOWN = "?"
 
@@ -116,5 +116,5 @@ def describe_action(action: Action) -> str:
         return f"power on {printable(action.node)}"
     if isinstance(action, PowerOff):
         return f"power off {printable(action.node)}"
-    path = f"{printable(action.source)} {arrow()} {printable(action.target)}"
-    return f"{printable(action.guest)} {path}"
+    guest, source, target = path_of(action)
+    return f"{printable(guest)} {printable(source)} {arrow()} {printable(target)}"

@@ -22,6 +22,7 @@ from opendrs.cli.options import (
 from opendrs.cli.platform_store import open_to_read
 from opendrs.cli.sources import load_settings
 from opendrs.controller import SystemClock
+from opendrs.controller.serialization import document_path
 from opendrs.controller.views.history_entries import (
     cycle_entry,
     move_entry,
@@ -157,9 +158,8 @@ def _print_plans(entries: Iterable[dict[str, Any]]) -> None:
             console().print(f"plan {plan['id']}: {plan['state']}", markup=False)
         table = create_table("step", "action", "guest", "from", "to", "outcome")
         for step in each["steps"]:
-            names = (step[key] or "" for key in ("guest", "source", "target"))
             outcome = step["outcome"] or "not started"
-            add_row(table, step["id"], step["kind"], *names, outcome)
+            add_row(table, step["id"], step["kind"], *document_path(step), outcome)
         console().print(table)
         console().print()
 
@@ -171,11 +171,10 @@ def _print_moves(entries: Iterable[dict[str, Any]]) -> None:
         no_wrap=["time\n(UTC)", "guest", "outcome", "predicted", "took"],
     )
     for each in entries:
-        names = (each[key] or "" for key in ("guest", "source", "target"))
         add_row(
             table,
             _short_time(each["intended_at"]),
-            *names,
+            *document_path(each),
             each["outcome"] or "running",
             _seconds(each["predicted_seconds"]),
             _seconds(each["seconds"]),

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, TaskID, TextColumn
 from rich.text import Text
 
 from opendrs.cli.apply_cycle import ApplyResult
+from opendrs.cli.cluster_load import cluster_load, print_change
 from opendrs.cli.cluster_tables import cluster_title, print_nodes
 from opendrs.cli.console import TerminalConsole, console, print_json, printable
 from opendrs.cli.formatting import describe_action, format_bytes, format_duration
@@ -18,9 +19,7 @@ from opendrs.cli.plan_summary import (
     MAX_RULES_LISTED,
     PlanSummary,
     RepairCommand,
-    cluster_load,
     decision_document,
-    print_change,
     print_summary,
     rule_report,
     summarize,

@@ -11,17 +11,26 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from opendrs.cli.cluster_load import ClusterLoad, cluster_load, print_change
 from opendrs.cli.cluster_tables import ALL_OPTION_HINT
-from opendrs.cli.console import TextTable, add_row, create_table, printable
-from opendrs.cli.formatting import UNKNOWN, format_bytes, format_percent
+from opendrs.cli.console import printable
+from opendrs.cli.formatting import format_bytes
 from opendrs.cli.schedule_tables import duration_text
 from opendrs.config.settings import Settings
 from opendrs.controller.serialization import plan_document, violation_documents
-from opendrs.metrics import ImbalanceMetric, LoadModel, node_loads
-from opendrs.model import GIB, NodeId, Plan, PowerOff, PowerOn, Snapshot, format_count
+from opendrs.metrics import ImbalanceMetric
+from opendrs.model import (
+    GIB,
+    DiskMove,
+    Plan,
+    PowerOff,
+    PowerOn,
+    Snapshot,
+    format_count,
+)
 from opendrs.planning import Schedule
 from opendrs.policies import Decision, Policy, reason_text, repair_for, repairs_rules
-from opendrs.policies.load_metrics import imbalance_metric_of, load_metrics
+from opendrs.policies.load_metrics import imbalance_metric_of
 from opendrs.policies.optimize import Repair
 from opendrs.policies.optimize.repairs import (
     INFEASIBLE,
@@ -38,34 +47,6 @@ from opendrs.rules import (
 MAX_RULES_LISTED = 3  # violated rules that are named without --all
 
 
-@dataclass(frozen=True, slots=True)
-class PeakLoad:
-    """The highest load of a resource among the online nodes.
-
-    Attributes:
-        node: The node; of equal ones the first by name.
-        load: The used fraction of its capacity.
-    """
-
-    node: NodeId
-    load: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterLoad:
-    """The measured load of a cluster; None if no online node is measured.
-
-    Attributes:
-        cpu: The node with the highest CPU load.
-        memory: The node with the highest memory load.
-        imbalance: The coefficient of variation of the mean of both loads.
-    """
-
-    cpu: PeakLoad | None
-    memory: PeakLoad | None
-    imbalance: float | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanSummary:
     """Figures of a plan that have the same meaning for every policy.
@@ -75,9 +56,10 @@ class PlanSummary:
         imbalance_metric: The imbalance among the metrics of the policy.
         decision: The decision with the plan.
         migrations: The number of migrations.
+        disk_moves: The number of disks that are moved to another storage.
         power_on: The number of nodes that are powered on.
         power_off: The number of nodes that are powered off.
-        memory: Transferred memory in bytes; guests with unknown usage count as 0.
+        memory: Transferred memory and disks in bytes; unknown ones count as 0.
         schedule: The estimated duration.
         rules: The effect of the plan on violations.
         before: The load before the plan.
@@ -88,6 +70,7 @@ class PlanSummary:
     imbalance_metric: ImbalanceMetric
     decision: Decision[Any]
     migrations: int
+    disk_moves: int
     power_on: int
     power_off: int
     memory: int
@@ -107,38 +90,22 @@ def summarize(
     """Return the summary of *decision*, which *policy* made for *snapshot*."""
     decider = repair_for(policy) if decision.repair_first else policy
     actions = [step.action for step in decision.plan.steps]
-    migrations = [each for each in actions if not isinstance(each, PowerOn | PowerOff)]
-    sizes = (snapshot.transfer_size(each.guest) for each in migrations)
+    transfers = [each for each in actions if not isinstance(each, PowerOn | PowerOff)]
+    disk_moves = sum(isinstance(each, DiskMove) for each in transfers)
     return PlanSummary(
         policy=policy.name,
         imbalance_metric=imbalance_metric_of(decider),
         decision=decision,
-        migrations=len(migrations),
+        migrations=len(transfers) - disk_moves,
+        disk_moves=disk_moves,
         power_on=sum(isinstance(each, PowerOn) for each in actions),
         power_off=sum(isinstance(each, PowerOff) for each in actions),
-        memory=sum(sizes),
+        memory=sum(map(snapshot.transferred, transfers)),
         schedule=schedule,
         rules=rules,
         before=cluster_load(snapshot),
         after=cluster_load(snapshot.apply(*actions)),
     )
-
-
-def cluster_load(snapshot: Snapshot) -> ClusterLoad:
-    """Return the measured load of *snapshot*."""
-    loads = node_loads(snapshot, LoadModel.DYNAMIC)
-    if not loads:
-        return ClusterLoad(cpu=None, memory=None, imbalance=None)
-    return ClusterLoad(
-        cpu=_peak_load({name: load.cpu for name, load in loads.items()}),
-        memory=_peak_load({name: load.memory for name, load in loads.items()}),
-        imbalance=load_metrics(loads, ImbalanceMetric.CV)["imbalance"],
-    )
-
-
-def _peak_load(loads: dict[NodeId, float]) -> PeakLoad:
-    node = min(loads, key=lambda name: (-loads[name], name))
-    return PeakLoad(node, loads[node])
 
 
 def print_summary(
@@ -159,7 +126,8 @@ def print_summary(
         screen.print(f"not measured, left out: {names}", soft_wrap=True)
     if decision.plan.steps:
         screen.print(f"plan: {', '.join(_plan_costs(summary))}")
-        duration = duration_text(summary.schedule, migrates=summary.migrations > 0)
+        transfers = summary.migrations + summary.disk_moves
+        duration = duration_text(summary.schedule, migrates=transfers > 0)
         screen.print(f"duration: {duration}")
         screen.print()
         print_change(screen, summary.before, summary.after, summary.rules.change)
@@ -170,45 +138,18 @@ def print_summary(
 
 def _plan_costs(summary: PlanSummary) -> Iterator[str]:
     if summary.migrations:
-        migrations = format_count(summary.migrations, "migration")
-        yield f"{migrations}, {format_bytes(summary.memory)} to transfer"
-    if summary.migrations > 1:
+        yield format_count(summary.migrations, "migration")
+    if summary.disk_moves:
+        yield f"{format_count(summary.disk_moves, 'disk')} to another storage"
+    transfers = summary.migrations + summary.disk_moves
+    if transfers:
+        yield f"{format_bytes(summary.memory)} to transfer"
+    if transfers > 1:
         yield f"up to {summary.schedule.max_parallel} in parallel"
     if summary.power_on:
         yield f"{format_count(summary.power_on, 'node')} powered on"
     if summary.power_off:
         yield f"{format_count(summary.power_off, 'node')} powered off"
-
-
-def print_change(
-    screen: Console, before: ClusterLoad, after: ClusterLoad, rules: ViolationChange
-) -> None:
-    """Print the highest loads, imbalance and violated rules, before and after."""
-    listing = create_table("metric", "before", "on node", "after", "on node")
-    _add_peak_row(listing, "highest CPU load", before.cpu, after.cpu)
-    _add_peak_row(listing, "highest memory load", before.memory, after.memory)
-    imbalance = [_ratio_text(load.imbalance) for load in (before, after)]
-    add_row(listing, "imbalance (CV)", imbalance[0], "", imbalance[1], "")
-    violated = [str(count_strict(each)) for each in (rules.before, rules.after)]
-    add_row(listing, "violated strict rules", violated[0], "", violated[1], "")
-    screen.print(listing)
-
-
-def _add_peak_row(
-    listing: TextTable, name: str, before: PeakLoad | None, after: PeakLoad | None
-) -> None:
-    cells: list[str] = []
-    for peak in (before, after):
-        cells += (
-            [UNKNOWN, ""]
-            if peak is None
-            else [format_percent(peak.load).strip(), peak.node]
-        )
-    add_row(listing, name, *cells)
-
-
-def _ratio_text(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:.3f}"
 
 
 def decision_document(summary: PlanSummary, snapshot: Snapshot) -> dict[str, object]:
@@ -225,6 +166,7 @@ def decision_document(summary: PlanSummary, snapshot: Snapshot) -> dict[str, obj
         "violations": rules_document(summary.rules),
         "summary": {
             "migrations": summary.migrations,
+            "disk_moves": summary.disk_moves,
             "gib": summary.memory / GIB,
             "power_on": summary.power_on,
             "power_off": summary.power_off,

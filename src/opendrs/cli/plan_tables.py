@@ -32,7 +32,9 @@ from opendrs.cli.plan_summary import (
 from opendrs.model import (
     ACTION_KINDS,
     ColdMigration,
+    DiskMove,
     GuestId,
+    Migration,
     NodeId,
     NodeState,
     Plan,
@@ -43,6 +45,7 @@ from opendrs.model import (
     Step,
     format_count,
     format_list,
+    path_of,
 )
 from opendrs.policies.load_metrics import (
     IMBALANCES,
@@ -159,6 +162,8 @@ def _short_detail(step: Step, snapshot: Snapshot, *, repairs: bool) -> str:
     action = step.action
     if isinstance(action, PowerOn | PowerOff):
         return step.detail.partition(";")[0]
+    if isinstance(action, DiskMove):
+        return step.detail.partition(";")[0]
     if repairs:
         return "repairs a violated rule"
     source, target = (
@@ -178,6 +183,9 @@ def _step_cells(step: Step, snapshot: Snapshot) -> list[str]:
     action = step.action
     if isinstance(action, PowerOn | PowerOff):
         return [step.id, ACTION_KINDS[type(action)], "", action.node, "", ""]
+    if isinstance(action, DiskMove):
+        size = format_bytes(snapshot.transferred(action))
+        return [step.id, *path_of(action), "", size]
     usage = snapshot.guests[action.guest].usage
     note = " (stop, start)" if isinstance(action, ColdMigration) else ""
     return [
@@ -303,7 +311,7 @@ def repaired_rules(plan: Plan, snapshot: Snapshot) -> dict[str, int]:
     return {
         step.id: count[step.action.guest]
         for step in plan.steps
-        if not isinstance(step.action, PowerOn | PowerOff)
+        if isinstance(step.action, Migration)
         and step.action.guest in count
         and after.guests[step.action.guest].node == step.action.target
     }
@@ -313,6 +321,8 @@ def _freed_capacity(step: Step, snapshot: Snapshot) -> float:
     """Return the fraction of its source node that *step* frees; 0 if unknown."""
     if isinstance(step.action, PowerOn | PowerOff):
         return POWER_ACTION_VALUE
+    if isinstance(step.action, DiskMove):
+        return 0.0
     capacity = snapshot.nodes[step.action.source].capacity
     used = snapshot.guests[step.action.guest].usage.resources
     return 0.0 if capacity is None or used is None else _mean_fraction(used, capacity)

@@ -25,7 +25,14 @@ from opendrs.cli.sources import load_settings
 from opendrs.controller.operator_commands import find_plan
 from opendrs.controller.serialization import approval_document, step_document
 from opendrs.controller.views.plan import PlanEstimates, plan_estimates
-from opendrs.model import PowerOff, PowerOn, StepId, format_count, format_timestamp
+from opendrs.model import (
+    PowerOff,
+    PowerOn,
+    StepId,
+    format_count,
+    format_timestamp,
+    path_of,
+)
 from opendrs.policies import DecisionReason, reason_text
 from opendrs.ports import PlanRecord, PlanState, StepRecord
 from opendrs.store import DatabasePlanStore, History
@@ -255,7 +262,8 @@ def _action_text(plan: PlanRecord, step: StepId) -> str:
     if isinstance(action, PowerOn | PowerOff):
         verb = "power on" if isinstance(action, PowerOn) else "power off"
         return f"{verb} {action.node}"
-    return f"{action.guest}: {action.source} → {action.target}"
+    guest, source, target = path_of(action)
+    return f"{guest}: {source} → {target}"
 
 
 def _time_text(time: datetime) -> str:

@@ -13,6 +13,7 @@ from opendrs.cli.backtest_report import row_title
 from opendrs.cli.formatting import format_duration
 from opendrs.cli.report_details import ReportDetails
 from opendrs.cli.report_text import ActivityReport, summary
+from opendrs.controller.serialization import document_path
 from opendrs.escapes import escape_text
 from opendrs.model import format_count
 from opendrs.simulation.plots.backtest import draw_backtest
@@ -146,10 +147,10 @@ def _moves(details: ReportDetails) -> Iterator[str]:
 
 
 def _move_row(move: Mapping[str, Any]) -> list[str]:
-    names = (move[key] or "" for key in ("kind", "guest", "source", "target"))
     return [
         _time(datetime.fromisoformat(move["intended_at"])),
-        *names,
+        move["kind"],
+        *document_path(move),
         move["outcome"] or "in-progress",
         _seconds(move["predicted_seconds"]),
         _seconds(move["seconds"]),

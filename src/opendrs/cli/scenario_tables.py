@@ -9,10 +9,10 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from opendrs.cli.cluster_load import cluster_load, print_change
 from opendrs.cli.cluster_tables import ALL_OPTION_HINT
 from opendrs.cli.console import add_row, create_table, printable
 from opendrs.cli.formatting import format_bytes, format_core_count
-from opendrs.cli.plan_summary import cluster_load, print_change
 from opendrs.controller.serialization import violation_documents
 from opendrs.model import GIB, PowerOff, PowerOn, Snapshot, format_count, format_list
 from opendrs.placement import (
@@ -58,7 +58,7 @@ class PolicyOutcome:
         """Return the transferred memory and disks in bytes; unknown ones count 0."""
         actions = (step.action for step in self.decision.plan.steps)
         return sum(
-            self.before.transfer_size(each.guest)
+            self.before.transferred(each)
             for each in actions
             if not isinstance(each, PowerOn | PowerOff)
         )

@@ -129,6 +129,12 @@ class DiskEntry(TypedDict):
     target_storage: NotRequired[
         Annotated[Name, Field(description="Storage of copies, if it is another one.")]
     ]
+    name: NotRequired[
+        Annotated[Name, Field(description="Name by which the platform can move it.")]
+    ]
+    moving_to: NotRequired[
+        Annotated[Name, Field(description="Storage that it is being moved to.")]
+    ]
 
 
 @with_config(STRICT)

@@ -91,8 +91,7 @@ def last_changes(records: Iterable[StepRecord]) -> dict[NodeId, datetime]:
 def _changed_nodes(action: object) -> tuple[NodeId, ...]:
     if isinstance(action, Migration):
         return action.source, action.target
-    assert isinstance(action, PowerOn | PowerOff)  # noqa: S101 - there is no other
-    return (action.node,)
+    return (action.node,) if isinstance(action, PowerOn | PowerOff) else ()
 
 
 def steps_for(node: NodeId, steps: Sequence[Step]) -> tuple[Step, ...]:

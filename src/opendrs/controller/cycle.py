@@ -31,9 +31,9 @@ from opendrs.policies import (
     Drain,
     Policy,
     Return,
+    completed,
     first_repair,
     forecast_horizon_of,
-    with_drain_notes,
 )
 from opendrs.policies.optimize import Repair
 from opendrs.ports import StepRecord, Store
@@ -83,7 +83,7 @@ def evaluations(
     repair = first_repair(policy, snapshot, memory)
     if repair is not None:
         yield Evaluation(memory, repair, schedule=schedule)
-    decision = with_drain_notes(policy, snapshot, policy.decide(snapshot, memory))
+    decision = completed(policy, snapshot, policy.decide(snapshot, memory))
     save_memory(policy, decision.memory, store, schedule)
     yield Evaluation(memory, decision, schedule=schedule)
 

@@ -30,6 +30,7 @@ from opendrs.model import (
     Step,
     StepId,
     format_count,
+    path_of,
 )
 from opendrs.policies import Policy, reason_text
 from opendrs.policies.optimize import Optimize, Repair
@@ -145,7 +146,8 @@ def _describe_action(action: Action) -> str:
     if isinstance(action, PowerOn | PowerOff):
         verb = "power on" if isinstance(action, PowerOn) else "power off"
         return f"{verb} {action.node}"
-    return f"{action.guest}: {action.source} → {action.target}"
+    guest, source, target = path_of(action)
+    return f"{guest}: {source} → {target}"
 
 
 MAX_SHOWN = 3  # violations or notes in one log line; the JSON form contains all

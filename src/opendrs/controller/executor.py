@@ -34,13 +34,13 @@ from opendrs.errors import PlatformError, PlatformUnavailableError
 from opendrs.guard import Rejection, RejectionReason, check, check_concurrency
 from opendrs.model import (
     Action,
-    Migration,
     MigrationLoad,
     Plan,
     PowerOff,
     PowerOn,
     Snapshot,
     Step,
+    Transfer,
 )
 from opendrs.ports import Outcome, StepRecord
 
@@ -342,6 +342,6 @@ def _load_before(step: Step, snapshot: Snapshot) -> MigrationLoad | None:
     return load_before(step.action, snapshot)
 
 
-def _migrations(group: GroupSteps) -> list[Migration]:
+def _migrations(group: GroupSteps) -> list[Transfer]:
     actions = [step.action for step in group]
     return [one for one in actions if not isinstance(one, PowerOn | PowerOff)]

@@ -9,6 +9,7 @@ from typing import Any
 
 from opendrs.config.snapshot_reading import recorded_snapshot_from
 from opendrs.controller.replay import recorded_limits
+from opendrs.controller.serialization import document_path
 from opendrs.controller.stay_reasons import StayReason, StayReasons
 from opendrs.errors import ConfigurationError, StoreError
 from opendrs.model import (
@@ -158,9 +159,10 @@ def _explain_step(decision: Mapping[str, Any], step: Mapping[str, Any]) -> Expla
 
 
 def _action_text(step: Mapping[str, Any]) -> str:
-    moved = step["guest"] or step["target"]
-    ends = f" from {step['source']} to {step['target']}" if step["guest"] else ""
-    return f"{step['kind']} of {moved}{ends}"
+    guest, source, target = document_path(step)
+    if not guest:
+        return f"{step['kind']} of {target}"
+    return f"{step['kind']} of {guest} from {source} to {target}"
 
 
 def _explain_guest(
@@ -282,8 +284,9 @@ def _explain_node(document: Mapping[str, Any], name: str) -> Explanation:
     guests = document["snapshot"]["guests"].values()
     count = format_count(sum(guest["node"] == name for guest in guests), "guest")
     steps = document["decision"]["steps"]
-    leave = sum(step["source"] == name for step in steps)
-    arrive = sum(step["target"] == name and bool(step["guest"]) for step in steps)
+    moves = [step for step in steps if step["source"] != step["target"]]
+    leave = sum(step["source"] == name for step in moves)
+    arrive = sum(step["target"] == name and bool(step["guest"]) for step in moves)
     state = node.get("state", "unknown")
     answer = f"{name} is {state}: {count}, {leave} leave, {arrive} arrive"
     return Explanation(name, "node", answer, tuple(_node_details(document, name)))

@@ -17,8 +17,7 @@ from opendrs.model import (
     FailedMigration,
     GuestId,
     Limits,
-    PowerOff,
-    PowerOn,
+    Migration,
     Protection,
     Snapshot,
 )
@@ -67,7 +66,7 @@ def failed_migrations(
     found: dict[GuestId, FailedMigration] = {}
     for record in records:
         action = record.action
-        if isinstance(action, PowerOn | PowerOff):
+        if not isinstance(action, Migration):
             continue
         if record.outcome is Outcome.DONE:
             found.pop(action.guest, None)

@@ -18,8 +18,8 @@ from opendrs.controller.node_inventory import load_known_nodes, save_known_nodes
 from opendrs.model import (
     GuestId,
     Limits,
+    Migration,
     NodeId,
-    PowerOff,
     PowerOn,
     Snapshot,
     time_as_text,
@@ -65,7 +65,7 @@ def last_migrations(
     """
     migrated_at: dict[GuestId, datetime] = {}
     for record in _recent_records(store, limits, now):
-        if isinstance(record.action, PowerOn | PowerOff):
+        if not isinstance(record.action, Migration):
             continue
         if record.outcome in (Outcome.DONE, Outcome.LOST):
             ended_at = min(record.ended_at or record.intended_at, now)

@@ -14,6 +14,7 @@ from typing import Any
 
 from opendrs.errors import PlatformError, StoreError
 from opendrs.model import (
+    DiskMove,
     Guest,
     GuestId,
     GuestKind,
@@ -28,9 +29,11 @@ from opendrs.model import (
     Relocation,
     Resources,
     Snapshot,
+    Transfer,
     Usage,
     action_as_text,
     action_from_text,
+    disk_named,
 )
 from opendrs.ports import Outcome, Platform, StepRecord, Store, TaskState
 
@@ -78,23 +81,22 @@ class OpenMigrations:
         self._store = store
         self._known = {known.key: known for known in load_open_migrations(store)}
         self._running: set[MigrationKey] = set()
-        self._relocations: dict[MigrationKey, Relocation] = {}
+        self._unsaved: dict[MigrationKey, Relocation | DiskMove] = {}
 
-    def start(self, migrations: Sequence[Migration], snapshot: Snapshot) -> None:
-        """Record that *migrations* are about to start.
+    def start(self, actions: Sequence[Transfer], snapshot: Snapshot) -> None:
+        """Record that *actions* are about to start.
 
-        Stopped guests use no resources, so that relocations are not recorded. They
-        count as in progress until `finish`.
+        Stopped guests use no resources, so that relocations are not recorded. Neither
+        are moves of disks, whose guest stays. They count as in progress until `finish`.
 
         Args:
-            migrations: The migrations.
+            actions: Migrations and moves of disks.
             snapshot: The cluster, with their guests.
 
         Raises:
             StoreError: The store cannot be written.
         """
-        self._count_relocations(migrations)
-        migrations = _without_relocations(migrations)
+        migrations = self._count_unsaved(actions)
         for migration in migrations:
             guest = replace(
                 snapshot.guests[migration.guest], migrating_to=migration.target
@@ -104,17 +106,15 @@ class OpenMigrations:
         if migrations:
             self._save()
 
-    def adopt(self, migrations: Iterable[Migration]) -> None:
-        """Record *migrations* that a previous process has started.
+    def adopt(self, actions: Iterable[Transfer]) -> None:
+        """Record *actions* that a previous process has started.
 
         For a guest that it did not record, only the name is known.
 
         Raises:
             StoreError: The store cannot be written.
         """
-        migrations = tuple(migrations)
-        self._count_relocations(migrations)
-        for migration in _without_relocations(migrations):
+        for migration in self._count_unsaved(actions):
             unobserved = OpenMigration(migration, _unobserved_guest(migration))
             self._known.setdefault(_migration_key(migration), unobserved)
             self._running.add(_migration_key(migration))
@@ -129,19 +129,20 @@ class OpenMigrations:
         if isinstance(record.action, PowerOn | PowerOff):
             return
         self._running.discard(_migration_key(record.action))
-        self._relocations.pop(_migration_key(record.action), None)
+        self._unsaved.pop(_migration_key(record.action), None)
         if record.outcome is not Outcome.LOST:
             self._known.pop(_migration_key(record.action), None)
         self._save()
 
     def add_to(self, snapshot: Snapshot) -> Snapshot:
-        """Return *snapshot* with each possibly running migration on both nodes."""
+        """Return *snapshot* with each possibly running migration on both nodes.
+
+        So is each moving disk on both storages.
+        """
         self._update(snapshot)
-        for relocation in self._relocations.values():
-            guest = snapshot.guests.get(relocation.guest)
-            is_there = guest is not None and guest.node == relocation.source
-            if is_there and relocation.target in snapshot.nodes:
-                snapshot = snapshot.with_in_flight(relocation)
+        for action in self._unsaved.values():
+            if _is_at_source(action, snapshot):
+                snapshot = snapshot.with_in_flight(action)
         open_migrations = [
             m for m in self._known.values() if self._may_be_running(m, snapshot)
         ]
@@ -171,10 +172,15 @@ class OpenMigrations:
         if self._known != before:
             self._save()
 
-    def _count_relocations(self, migrations: Iterable[Migration]) -> None:
-        for each in migrations:
-            if isinstance(each, Relocation):
-                self._relocations[_migration_key(each)] = each
+    def _count_unsaved(self, actions: Iterable[Transfer]) -> list[Migration]:
+        """Count the actions that are not saved; return the others."""
+        saved: list[Migration] = []
+        for each in actions:
+            if isinstance(each, Relocation | DiskMove):
+                self._unsaved[_migration_key(each)] = each
+            else:
+                saved.append(each)
+        return saved
 
     def _update(self, snapshot: Snapshot) -> None:
         """Update the guests of known migrations, and add new migrations."""
@@ -324,11 +330,18 @@ def _add_usage(node: Node, added: Usage) -> Node:
     return replace(node, usage=Usage(cpu, memory))
 
 
-def _without_relocations(migrations: Iterable[Migration]) -> list[Migration]:
-    return [each for each in migrations if not isinstance(each, Relocation)]
+def _is_at_source(action: Relocation | DiskMove, snapshot: Snapshot) -> bool:
+    """Return True if *snapshot* shows that *action* has not ended yet."""
+    guest = snapshot.guests.get(action.guest)
+    if guest is None or guest.node != action.source:
+        return False
+    if isinstance(action, DiskMove):
+        disk = disk_named(guest, action.disk)
+        return disk is not None and disk.storage == action.source_storage
+    return action.target in snapshot.nodes
 
 
-def _migration_key(migration: Migration) -> MigrationKey:
+def _migration_key(migration: Transfer) -> MigrationKey:
     return migration.guest, migration.source, migration.target
 
 
@@ -356,7 +369,7 @@ def _encode_migration(known: OpenMigration) -> dict[str, object]:
 
 def _decode_migration(plain: Mapping[str, Any]) -> OpenMigration:
     migration = action_from_text(json.dumps(plain["action"]))
-    if isinstance(migration, PowerOn | PowerOff):
+    if not isinstance(migration, Migration):
         raise TypeError(migration)
     limit = plain["limit"]
     guest = replace(

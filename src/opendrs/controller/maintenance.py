@@ -22,7 +22,7 @@ from opendrs.controller.drained_nodes import (
 )
 from opendrs.controller.node_inventory import record_nodes
 from opendrs.errors import StoreError
-from opendrs.model import Action, Limits, PowerOff, PowerOn, Snapshot, Step
+from opendrs.model import Action, Limits, Migration, Snapshot, Step
 from opendrs.policies import (
     Decision,
     DecisionReason,
@@ -163,9 +163,7 @@ def return_memory(request: GuestReturn, records: Iterable[StepRecord]) -> Return
     guests: dict[str, str] = {}
     for record in records:
         action = record.action
-        if isinstance(action, PowerOn | PowerOff) or (
-            record.intended_at < request.since
-        ):
+        if not isinstance(action, Migration) or record.intended_at < request.since:
             continue
         if action.target == request.node and record.intended_at >= request.requested_at:
             guests.pop(action.guest, None)

@@ -21,6 +21,7 @@ from opendrs.model import (
     PowerOn,
     Protection,
     Snapshot,
+    Transfer,
     format_count,
     time_as_text,
     time_from_text,
@@ -84,7 +85,7 @@ def busy_nodes(snapshot: Snapshot, protection: Protection) -> dict[NodeId, str]:
 
 
 def past_migrations(records: Iterable[StepRecord]) -> tuple[PastMigration, ...]:
-    """Return the migrations of *records* that were started."""
+    """Return the migrations and moves of disks of *records* that were started."""
     return tuple(
         PastMigration(record.action, record.intended_at, record.load)
         for record in records
@@ -93,7 +94,7 @@ def past_migrations(records: Iterable[StepRecord]) -> tuple[PastMigration, ...]:
     )
 
 
-def load_before(migration: Migration, snapshot: Snapshot) -> MigrationLoad:
+def load_before(migration: Transfer, snapshot: Snapshot) -> MigrationLoad:
     """Return the measured use of a guest and both nodes before *migration*."""
     return MigrationLoad(
         snapshot.guests[migration.guest].usage,
@@ -194,13 +195,12 @@ def _not_arrived(records: Iterable[StepRecord], snapshot: Snapshot) -> list[Step
     last = {
         record.action.guest: record
         for record in records
-        if not isinstance(record.action, PowerOn | PowerOff)
-        and record.outcome is Outcome.DONE
+        if isinstance(record.action, Migration) and record.outcome is Outcome.DONE
     }
     return [
         record
         for record in last.values()
-        if not isinstance(record.action, PowerOn | PowerOff)
+        if isinstance(record.action, Migration)
         and (guest := snapshot.guests.get(record.action.guest)) is not None
         and guest.node == record.action.source
         and guest.migrating_to is None
@@ -232,12 +232,12 @@ class ExecutionProtection:
         self._starts = context.starts
 
     def check(
-        self, migrations: Sequence[Migration], snapshot: Snapshot
+        self, migrations: Sequence[Transfer], snapshot: Snapshot
     ) -> Rejection | None:
         """Return why steps must not start, or None.
 
         Args:
-            migrations: Migrations that would start together.
+            migrations: Migrations and moves of disks that would start together.
             snapshot: Current state of the cluster.
         """
         if self._opened:
@@ -252,7 +252,7 @@ class ExecutionProtection:
             migrations, snapshot, self._past, self._limits, self._protection
         )
 
-    def record_start(self, migrations: Sequence[Migration], snapshot: Snapshot) -> None:
+    def record_start(self, migrations: Sequence[Transfer], snapshot: Snapshot) -> None:
         """Count *migrations*, which are about to start."""
         self._starts.migrations += len(migrations)
         self._past += [

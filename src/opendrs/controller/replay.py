@@ -21,8 +21,8 @@ from opendrs.policies import (
     Drain,
     Policy,
     Return,
+    completed,
     first_repair,
-    with_drain_notes,
 )
 from opendrs.policies.consolidation import Consolidate
 from opendrs.policies.optimize import Optimize
@@ -120,7 +120,7 @@ def _decide(
     decision = policy.decide(snapshot, memory)
     if isinstance(policy, Drain | Return):
         return decision
-    return with_drain_notes(policy, snapshot, decision)
+    return completed(policy, snapshot, decision)
 
 
 def _first_repair(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -13,6 +13,7 @@ from opendrs.config import snapshot_document
 from opendrs.model import (
     ACTION_KINDS,
     Action,
+    DiskMove,
     Limits,
     PowerOff,
     PowerOn,
@@ -28,7 +29,10 @@ from opendrs.rules import Violation, violation_change
 
 
 def action_document(action: Action) -> dict[str, object]:
-    """Return *action* as plain values; a power action has only a target."""
+    """Return *action* as plain values; a power action has only a target.
+
+    The move of a disk has its node as source and target, and the storages of the disk.
+    """
     if isinstance(action, PowerOn | PowerOff):
         guest, source, target = None, None, action.node
     else:
@@ -38,7 +42,27 @@ def action_document(action: Action) -> dict[str, object]:
         "guest": guest,
         "source": source,
         "target": target,
+        **({"disk": _disk_document(action)} if isinstance(action, DiskMove) else {}),
     }
+
+
+def _disk_document(move: DiskMove) -> dict[str, object]:
+    return {
+        "name": move.disk,
+        "source": move.source_storage,
+        "target": move.target_storage,
+    }
+
+
+def document_path(action: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return what *action* as plain values moves, from where, and to where.
+
+    As `path_of`, with empty texts for what a power action does not have.
+    """
+    guest, disk = action["guest"] or "", action.get("disk")
+    if disk:
+        return f"{guest} ({disk['name']})", disk["source"], disk["target"]
+    return guest, action["source"] or "", action["target"] or ""
 
 
 def approval_document(approval: PlanApproval | None) -> dict[str, object] | None:

@@ -9,9 +9,8 @@ from opendrs.controller.task_tracker import TaskTracker
 from opendrs.model import (
     Affinity,
     GuestId,
+    Migration,
     NodeId,
-    PowerOff,
-    PowerOn,
     Rule,
     Step,
 )
@@ -35,10 +34,7 @@ def group_steps(steps: Sequence[Step], rules: Iterable[Rule]) -> tuple[GroupStep
     for step in steps:
         key: _Key | str = step.id
         action = step.action
-        if (
-            not isinstance(action, PowerOn | PowerOff)
-            and action.guest in representatives
-        ):
+        if isinstance(action, Migration) and action.guest in representatives:
             # A second migration of a guest along the same path starts later.
             move = (action.guest, action.source, action.target)
             occurrences[move] += 1
@@ -50,11 +46,7 @@ def group_steps(steps: Sequence[Step], rules: Iterable[Rule]) -> tuple[GroupStep
 
 def binding_rules(group: Sequence[Step], rules: Iterable[Rule]) -> tuple[Affinity, ...]:
     """Return the strict affinity rules of the guests of *group*."""
-    guests = {
-        step.action.guest
-        for step in group
-        if not isinstance(step.action, PowerOn | PowerOff)
-    }
+    guests = {step.action.guest for step in group if isinstance(step.action, Migration)}
     return tuple(rule for rule in _strict_affinities(rules) if rule.guests & guests)
 
 

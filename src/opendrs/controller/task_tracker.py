@@ -15,11 +15,13 @@ from opendrs.errors import (
 )
 from opendrs.model import (
     Action,
+    DiskMove,
     LiveMigration,
     NodeState,
     PowerOff,
     PowerOn,
     Step,
+    disk_named,
 )
 from opendrs.ports import (
     MigrationRates,
@@ -71,6 +73,10 @@ def describe_location(platform: Platform, action: Action) -> str:
         return f"location of {action.guest} unknown: platform unreachable"
     if guest is None:
         return f"{action.guest} is on no reachable node"
+    if isinstance(action, DiskMove):
+        disk = disk_named(guest, action.disk)
+        where = "unknown" if disk is None else disk.storage
+        return f"{guest.id} is on {guest.node}, storage of {action.disk}: {where}"
     return f"{guest.id} is on {guest.node} ({guest.state})"
 
 
@@ -92,6 +98,12 @@ def appears_done(platform: Platform, action: Action) -> bool:
             if name in snapshot.nodes and not snapshot.nodes[name].reachable:
                 raise PlatformUnavailableError(f"{name} does not respond")
         return False
+    if isinstance(action, DiskMove):
+        disk = disk_named(guest, action.disk)
+        return disk is not None and (disk.storage, disk.moving_to) == (
+            action.target_storage,
+            None,
+        )
     return (guest.node, guest.migrating_to) == (action.target, None)
 
 

@@ -10,19 +10,20 @@ from opendrs.guard.rejection import Rejection, RejectionReason
 from opendrs.guard.storage import copied_bytes
 from opendrs.model import (
     BudgetScope,
+    DiskMove,
     Limits,
-    Migration,
     MigrationBudget,
     PastMigration,
     Protection,
     Snapshot,
+    Transfer,
     format_count,
     format_memory,
 )
 
 
 def check_budgets(
-    migrations: Sequence[Migration],
+    migrations: Sequence[Transfer],
     snapshot: Snapshot,
     past: Sequence[PastMigration],
     limits: Limits,
@@ -31,7 +32,7 @@ def check_budgets(
     """Return why *migrations* would exceed a budget, or None.
 
     Args:
-        migrations: Migrations that would start now.
+        migrations: Migrations and moves of disks that would start now.
         snapshot: Current state of the cluster, with their guests.
         past: Migrations that were started within the longest window.
         limits: Contains the networks.
@@ -64,7 +65,7 @@ NOTHING = _Amount()
 
 
 def _total(
-    migrations: Iterable[tuple[Migration, int]], per: BudgetScope, limits: Limits
+    migrations: Iterable[tuple[Transfer, int]], per: BudgetScope, limits: Limits
 ) -> dict[str, _Amount]:
     """Return the amount for each part of the cluster that a budget counts."""
     total: dict[str, _Amount] = {}
@@ -75,10 +76,10 @@ def _total(
     return total
 
 
-def _parts(migration: Migration, per: BudgetScope, limits: Limits) -> tuple[str, ...]:
+def _parts(migration: Transfer, per: BudgetScope, limits: Limits) -> tuple[str, ...]:
     """Return the names of the parts that *migration* counts for."""
     if per is BudgetScope.NODE:
-        return migration.source, migration.target
+        return tuple({migration.source, migration.target})
     if per is BudgetScope.NETWORK:
         networks = limits.networks_between(migration.source, migration.target)
         return tuple(network.name for network in networks)
@@ -108,6 +109,8 @@ def _memory(past: PastMigration, snapshot: Snapshot) -> int:
 
     Memory that was not recorded is that of the guest now, or 0 if there is none.
     """
+    if isinstance(past.migration, DiskMove):
+        return _guest_memory(past.migration, snapshot)
     guest = snapshot.guests.get(past.migration.guest)
     copied = 0 if guest is None else copied_bytes(guest, snapshot)
     if past.load is not None and past.load.guest.memory is not None:
@@ -115,8 +118,10 @@ def _memory(past: PastMigration, snapshot: Snapshot) -> int:
     return copied + (0 if guest is None else guest.usage.memory or 0)
 
 
-def _guest_memory(migration: Migration, snapshot: Snapshot) -> int:
+def _guest_memory(migration: Transfer, snapshot: Snapshot) -> int:
     guest = snapshot.guests.get(migration.guest)
     if guest is None:
         return 0
+    if isinstance(migration, DiskMove):
+        return snapshot.transferred(migration)
     return (guest.usage.memory or 0) + copied_bytes(guest, snapshot)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from opendrs.guard.disk_moves import check_disk_move
 from opendrs.guard.failures import find_intolerated_failure
 from opendrs.guard.load_limits import find_exceeded_load, find_unmeasured_load
 from opendrs.guard.rejection import Rejection, RejectionReason
@@ -23,6 +24,7 @@ from opendrs.guard.storage import (
 from opendrs.model import (
     Action,
     Affinity,
+    DiskMove,
     DomainAffinity,
     Guest,
     GuestId,
@@ -213,6 +215,8 @@ def _location_mismatch(
 def _not_migratable(guest: Guest, migration: Migration) -> str | None:
     if guest.migrating_to is not None:
         return f"{guest.id}: already migrating to {guest.migrating_to}"
+    if (disk := guest.moving_disk) is not None:
+        return f"{guest.id}: disk {disk.name} is being moved to {disk.moving_to}"
     is_relocation = isinstance(migration, Relocation)
     expected = GuestState.STOPPED if is_relocation else GuestState.RUNNING
     if guest.state is not expected:
@@ -685,13 +689,16 @@ def check(
         snapshot: Current state of the cluster.
         limits: Limits of the operator.
     """
-    power_actions = [
-        action for action in actions if isinstance(action, PowerOn | PowerOff)
-    ]
-    for power_action in power_actions:
-        if rejection := check_power_action(power_action, snapshot, limits):
+    for action in actions:
+        if isinstance(action, PowerOn | PowerOff):
+            rejection = check_power_action(action, snapshot, limits)
+        elif isinstance(action, DiskMove):
+            rejection = check_disk_move(action, snapshot, limits)
+        else:
+            continue
+        if rejection is not None:
             return rejection
-    migrations = tuple(a for a in actions if not isinstance(a, PowerOn | PowerOff))
+    migrations = tuple(each for each in actions if isinstance(each, Migration))
     relocations = tuple(each for each in migrations if isinstance(each, Relocation))
     running = tuple(each for each in migrations if each not in relocations)
     return _first_rejection(

@@ -9,12 +9,12 @@ from opendrs.guard.rejection import Rejection, RejectionReason
 from opendrs.model import (
     Action,
     Limits,
-    Migration,
     Network,
     NodeId,
     PowerOff,
     PowerOn,
     Snapshot,
+    Transfer,
     format_count,
 )
 
@@ -25,19 +25,22 @@ def check_concurrency(
     """Return why *actions* have to wait, or None if they may start.
 
     A move group that is larger than a limit may start if no other migration is in
-    progress on its nodes, over the network, or in the cluster. Power actions do not
-    count.
+    progress on its nodes, over the network, or in the cluster. The move of a disk
+    counts as a migration of its node. Power actions do not count.
     """
     migrations = [
         action for action in actions if not isinstance(action, PowerOn | PowerOff)
     ]
     starting = _count_per_node(
-        (migration.source, migration.target) for migration in migrations
+        {migration.source, migration.target} for migration in migrations
     )
-    running = _count_per_node(
-        (guest.node, guest.migrating_to)  # stopped guests, too
+    busy = [  # stopped guests, too
+        guest
         for guest in snapshot.guests.values()
-        if guest.migrating_to is not None
+        if guest.migrating_to is not None or guest.moving_disk is not None
+    ]
+    running = _count_per_node(
+        {guest.node, guest.migrating_to or guest.node} for guest in busy
     )
     for node in sorted(starting):
         if (
@@ -53,9 +56,7 @@ def check_concurrency(
             network_detail := _network_limit_detail(network, migrations, snapshot)
         ) is not None:
             return Rejection(RejectionReason.NETWORK_MIGRATION_LIMIT, network_detail)
-    in_flight = sum(
-        guest.migrating_to is not None for guest in snapshot.guests.values()
-    )
+    in_flight = len(busy)
     if (
         migrations
         and in_flight
@@ -69,12 +70,12 @@ def check_concurrency(
     return None
 
 
-def _count_per_node(endpoints: Iterable[tuple[NodeId, ...]]) -> Counter[NodeId]:
+def _count_per_node(endpoints: Iterable[set[NodeId]]) -> Counter[NodeId]:
     return Counter(node for nodes in endpoints for node in nodes)
 
 
 def _network_limit_detail(
-    network: Network, migrations: Sequence[Migration], snapshot: Snapshot
+    network: Network, migrations: Sequence[Transfer], snapshot: Snapshot
 ) -> str | None:
     """Return why *migrations* have to wait for others over *network*, or None."""
     starting = sum(

@@ -10,6 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from opendrs.model import Disk, Guest, Migration, Node, NodeId, Snapshot, format_memory
 
+# Name of a storage with its node, or without one if other nodes use it as well.
+StoragePlace = tuple[NodeId | None, str]
+
 
 def find_missing_storage(
     migrations: Sequence[Migration], snapshot: Snapshot
@@ -61,19 +64,14 @@ def find_insufficient_storage(
     count together, whichever node they go to.
     """
     starting = [(each.guest, each.target) for each in migrations]
-    running = [
-        (guest.id, guest.migrating_to)
-        for guest in snapshot.guests.values()
-        if guest.disks and guest.migrating_to is not None
-    ]
-    needed: dict[tuple[NodeId | None, str], int] = {}
-    for name, target in (*running, *starting):
+    needed = incoming_bytes(snapshot)
+    for name, target in starting:
         guest = snapshot.guests[name]
         for disk, storage in _copies(guest, snapshot.nodes[guest.node]):
-            place = _place(storage, snapshot.nodes[target])
-            if disk.size is None and (name, target) in starting:
+            place = storage_place(storage, snapshot.nodes[target])
+            if disk.size is None:
                 return f"{guest.id}: size of the disk on {disk.storage} is unknown"
-            needed[place] = needed.get(place, 0) + (disk.size or 0)
+            needed[place] = needed.get(place, 0) + disk.size
     for name, target in starting:
         guest = snapshot.guests[name]
         for _, storage in _copies(guest, snapshot.nodes[guest.node]):
@@ -83,7 +81,7 @@ def find_insufficient_storage(
             )
             if free is None:
                 return f"{target}: free space of {storage} is unknown"
-            required = needed[_place(storage, node)]
+            required = needed[storage_place(storage, node)]
             if required > free:
                 return (
                     f"{target}: {format_memory(free)} free on {storage}, copies need "
@@ -98,7 +96,33 @@ def copied_bytes(guest: Guest, snapshot: Snapshot) -> int:
     return sum(disk.size or 0 for disk, _ in _copies(guest, node))
 
 
-def _place(storage: str, node: Node) -> tuple[NodeId | None, str]:
+def incoming_bytes(snapshot: Snapshot) -> dict[StoragePlace, int]:
+    """Return the bytes of the copies in progress to each storage, in full.
+
+    These are copies of migrations and of moves of disks; unknown sizes count 0.
+    """
+    needed: dict[StoragePlace, int] = {}
+    for guest in snapshot.guests.values():
+        if not guest.disks:
+            continue
+        source = snapshot.nodes[guest.node]
+        copies = [
+            (disk, storage_place(disk.moving_to, source))
+            for disk in guest.disks
+            if disk.moving_to is not None
+        ]
+        if guest.migrating_to is not None:
+            target = snapshot.nodes[guest.migrating_to]
+            copies += [
+                (disk, storage_place(storage, target))
+                for disk, storage in _copies(guest, source)
+            ]
+        for disk, place in copies:
+            needed[place] = needed.get(place, 0) + (disk.size or 0)
+    return needed
+
+
+def storage_place(storage: str, node: Node) -> StoragePlace:
     """Return the storage of *node*, without the node if other nodes use it too."""
     is_shared = any(e.shared for e in node.storages or () if e.id == storage)
     return None if is_shared else node.id, storage

@@ -4,6 +4,9 @@ from opendrs.model.disk_copies import copied_size as copied_size
 from opendrs.model.disk_copies import copied_space as copied_space
 from opendrs.model.disk_copies import copy_disks as copy_disks
 from opendrs.model.disk_copies import has_mapped_copies as has_mapped_copies
+from opendrs.model.disk_moves import disk_named as disk_named
+from opendrs.model.disk_moves import finish_disk_move as finish_disk_move
+from opendrs.model.disk_moves import start_disk_move as start_disk_move
 from opendrs.model.formatting import format_count as format_count
 from opendrs.model.formatting import format_list as format_list
 from opendrs.model.formatting import format_memory as format_memory
@@ -30,6 +33,7 @@ from opendrs.model.node_limits import UsableResources as UsableResources
 from opendrs.model.plan import EMPTY_PLAN as EMPTY_PLAN
 from opendrs.model.plan import Action as Action
 from opendrs.model.plan import ColdMigration as ColdMigration
+from opendrs.model.plan import DiskMove as DiskMove
 from opendrs.model.plan import LiveMigration as LiveMigration
 from opendrs.model.plan import Migration as Migration
 from opendrs.model.plan import Plan as Plan
@@ -37,6 +41,8 @@ from opendrs.model.plan import PowerOff as PowerOff
 from opendrs.model.plan import PowerOn as PowerOn
 from opendrs.model.plan import Relocation as Relocation
 from opendrs.model.plan import Step as Step
+from opendrs.model.plan import Transfer as Transfer
+from opendrs.model.plan import path_of as path_of
 from opendrs.model.protection import DEFAULT_PROTECTION as DEFAULT_PROTECTION
 from opendrs.model.protection import MAX_RETRY_DELAY as MAX_RETRY_DELAY
 from opendrs.model.protection import BudgetScope as BudgetScope
@@ -118,3 +124,4 @@ from opendrs.model.storage import Storage as Storage
 from opendrs.model.storage import local_disks as local_disks
 from opendrs.model.storage import missing_storages as missing_storages
 from opendrs.model.storage import needed_storages as needed_storages
+from opendrs.model.storage_groups import StorageGroup as StorageGroup

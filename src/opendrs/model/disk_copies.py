@@ -49,14 +49,14 @@ def copy_disks(guest: Guest, source: Node, target: Node) -> tuple[Guest, Node, N
     arrived = [(disk.copied_to, disk.size, -1) for disk in copied]
     return (
         replace(guest, disks=disks),
-        replace(source, storages=_with_space(source.storages or (), left)),
+        replace(source, storages=with_space(source.storages or (), left)),
         target
         if target.storages is None
-        else replace(target, storages=_with_space(target.storages, arrived)),
+        else replace(target, storages=with_space(target.storages, arrived)),
     )
 
 
-def _with_space(
+def with_space(
     storages: Iterable[Storage], changes: Iterable[tuple[str, int | None, int]]
 ) -> tuple[Storage, ...]:
     """Return *storages* with a size freed (1) or occupied (-1) on some of them."""

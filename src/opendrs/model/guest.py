@@ -20,7 +20,7 @@ from opendrs.model.resources import (
     require_amount,
     require_loads,
 )
-from opendrs.model.storage import Disk
+from opendrs.model.storage import Disk, require_unique_names
 
 
 class GuestKind(StrEnum):
@@ -77,7 +77,8 @@ class Guest:
 
     Raises:
         ModelError: The uptime, the dirty rate or a load is negative or not finite, the
-            guest migrates to its own node, or `migrated_at` has no time zone.
+            guest migrates to its own node, two disks have the same name, or
+            `migrated_at` has no time zone.
     """
 
     id: GuestId
@@ -109,6 +110,8 @@ class Guest:
                 require_amount(f"{self.id}: {name}", value)
         if self.loads:
             require_loads(f"{self.id}: loads", self.loads)
+        if self.disks:
+            require_unique_names(self.id, self.disks)
         if self.migrating_to == self.node:
             raise ModelError(
                 f"{self.id}: migrating_to must differ from its node, got {self.node}"
@@ -133,6 +136,11 @@ class Guest:
     def is_active(self) -> bool:
         """Return whether the guest occupies memory of its node: it is not stopped."""
         return self.state is not GuestState.STOPPED
+
+    @property
+    def moving_disk(self) -> Disk | None:
+        """Return the disk that is being moved to another storage; None if none is."""
+        return next((each for each in self.disks or () if each.moving_to), None)
 
     @property
     def occupied_nodes(self) -> tuple[NodeId, ...]:

@@ -19,6 +19,7 @@ from opendrs.model.node_limits import (
 )
 from opendrs.model.quantities import BytesPerSecond, Seconds
 from opendrs.model.resources import require_amount
+from opendrs.model.storage_groups import StorageGroup, require_storage_groups
 
 MAX_BANDWIDTH = 1e15  # bytes per second; a thousand times the fastest networks
 MAX_TOLERATED = 3  # nodes that fail at the same time; the sets of more are too many
@@ -104,6 +105,8 @@ class Limits:
         migrate_local_disks: Whether guests may migrate with copies of their disks on
             storages of their node alone. They then migrate to nodes with enough free
             space for the copies.
+        storage_groups: Storages among which disks of guests are moved away from full
+            ones; no disk is moved without a group.
         bandwidth: Bytes per second over the link of one node, shared by its migrations;
             None if unknown. Not enforced; used only to estimate migration times.
         networks: Links between parts of the cluster with limits of their own.
@@ -120,8 +123,8 @@ class Limits:
             A node without such a label is a domain of its own. None for no domain.
 
     Raises:
-        ModelError: A limit is out of range, or two networks or two loads have the same
-            name.
+        ModelError: A limit is out of range, two networks, loads or groups have the same
+            name, or a storage is in two groups.
     """
 
     memory_headroom: float = 0.05
@@ -136,6 +139,7 @@ class Limits:
     min_uptime: Seconds = 60.0
     migration_timeout: Seconds = 1800.0
     migrate_local_disks: bool = False
+    storage_groups: tuple[StorageGroup, ...] = ()
     bandwidth: BytesPerSecond | None = None
     networks: tuple[Network, ...] = ()
     balance_above_cpu_load: float | None = None
@@ -168,7 +172,8 @@ class Limits:
                     f"{name}: expected at least 1, got {getattr(self, name)}"
                 )
         self._require_tolerated()
-        for field in ("networks", "loads"):
+        require_storage_groups(self.storage_groups)
+        for field in ("networks", "loads", "storage_groups"):
             names = [each.name for each in getattr(self, field)]
             if duplicates := [name for name in names if names.count(name) > 1]:
                 raise ModelError(f"{field}: duplicate name: {duplicates[0]}")

@@ -36,6 +36,35 @@ class Relocation:
 
 
 @dataclass(frozen=True, slots=True, order=True)
+class DiskMove:
+    """Move of one disk of a guest to another storage; the guest stays on its node.
+
+    Attributes:
+        guest: The guest.
+        node: Its node.
+        disk: Name of the disk, as in `Disk.name`.
+        source_storage: Storage that the disk is on.
+        target_storage: Storage that it is moved to, which the node can use as well.
+    """
+
+    guest: GuestId
+    node: NodeId
+    disk: str
+    source_storage: str
+    target_storage: str
+
+    @property
+    def source(self) -> NodeId:
+        """Return the node of the guest before the move."""
+        return self.node
+
+    @property
+    def target(self) -> NodeId:
+        """Return the node of the guest after the move: the same."""
+        return self.node
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class PowerOn:
     """Power-on of a node."""
 
@@ -50,7 +79,20 @@ class PowerOff:
 
 
 Migration = LiveMigration | ColdMigration | Relocation
-Action = LiveMigration | ColdMigration | Relocation | PowerOn | PowerOff
+# What copies data of a guest.
+Transfer = LiveMigration | ColdMigration | Relocation | DiskMove
+Action = LiveMigration | ColdMigration | Relocation | DiskMove | PowerOn | PowerOff
+
+
+def path_of(action: Transfer) -> tuple[str, str, str]:
+    """Return what *action* moves, from where, and to where, for the operator.
+
+    These are the guest and its nodes, or the guest with its disk and the storages.
+    """
+    if isinstance(action, DiskMove):
+        moved = f"{action.guest} ({action.disk})"
+        return moved, action.source_storage, action.target_storage
+    return action.guest, action.source, action.target
 
 
 @dataclass(frozen=True, slots=True)

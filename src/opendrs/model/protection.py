@@ -11,7 +11,7 @@ from typing import ClassVar
 from opendrs.errors import ModelError
 from opendrs.model.identifiers import NodeId
 from opendrs.model.limits import MAX_DURATION
-from opendrs.model.plan import Migration
+from opendrs.model.plan import Migration, Transfer
 from opendrs.model.quantities import Bytes, Seconds
 from opendrs.model.resources import Usage
 
@@ -169,7 +169,7 @@ class PastMigration:
         load: Use before the start; None if it was not recorded.
     """
 
-    migration: Migration
+    migration: Transfer
     at: datetime
     load: MigrationLoad | None = None
 

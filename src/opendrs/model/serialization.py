@@ -15,6 +15,7 @@ from opendrs.model.identifiers import StepId
 from opendrs.model.plan import (
     Action,
     ColdMigration,
+    DiskMove,
     LiveMigration,
     Plan,
     PowerOff,
@@ -41,6 +42,7 @@ ACTION_KINDS: dict[type[Action], str] = {
     LiveMigration: "live-migration",
     ColdMigration: "cold-migration",
     Relocation: "relocation",
+    DiskMove: "disk-move",
     PowerOn: "power-on",
     PowerOff: "power-off",
 }
@@ -57,7 +59,7 @@ class DamagedRecordError(StoreError):
 
 
 def action_as_text(action: Action) -> str:
-    """Return *action* as JSON: its kind, and the ids of its guest and nodes."""
+    """Return *action* as JSON: its kind, and the names of what it concerns."""
     named = {name: getattr(action, name) for name in action.__slots__}
     return json.dumps({"kind": ACTION_KINDS[type(action)], **named})
 

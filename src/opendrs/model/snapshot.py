@@ -10,10 +10,18 @@ from typing import TypeVar
 
 from opendrs.errors import ModelError, UnknownGuestError, UnknownNodeError
 from opendrs.model.disk_copies import copied_size, copy_disks
+from opendrs.model.disk_moves import finish_disk_move, start_disk_move
 from opendrs.model.guest import Guest
 from opendrs.model.identifiers import GuestId, NodeId
 from opendrs.model.node import Node, NodeState
-from opendrs.model.plan import Action, Migration, PowerOff, PowerOn, Relocation
+from opendrs.model.plan import (
+    Action,
+    DiskMove,
+    PowerOff,
+    PowerOn,
+    Relocation,
+    Transfer,
+)
 from opendrs.model.resources import MAX_AMOUNT, UNKNOWN_PRESSURE, LoadAmounts, Usage
 from opendrs.model.rule import Rule
 
@@ -70,20 +78,24 @@ class Snapshot:
         the source. A further load of a node is unknown afterwards if that of the guest
         is. The pressure of both nodes and of the guest is unknown afterwards. A
         powered-on node is assumed to use nothing, and so is a stopped guest. Local
-        disks of a guest are on the target, and occupy space there.
+        disks of a guest are on the target, and occupy space there. A moved disk
+        occupies its new storage.
 
         Raises:
             UnknownGuestError: A guest is not in the snapshot.
             UnknownNodeError: A node is not in the snapshot.
-            ModelError: A guest is not on the source.
+            ModelError: A guest is not on the source, or a disk not on its storage.
         """
         nodes, guests = dict(self.nodes), dict(self.guests)
         for action in actions:
             if isinstance(action, PowerOn | PowerOff):
                 node = _require_node(action.node, nodes)
                 nodes[node.id] = _apply_power_action(node, action)
+                continue
+            guest = _migrating_guest(action, nodes, guests)
+            if isinstance(action, DiskMove):
+                guests[guest.id] = finish_disk_move(guest, action, nodes)
             else:
-                guest = _migrating_guest(action, nodes, guests)
                 if not isinstance(action, Relocation):
                     for name, sign in ((action.source, -1), (action.target, 1)):
                         nodes[name] = _add_usage(nodes[name], guest, sign)
@@ -102,23 +114,33 @@ class Snapshot:
         there = self.guests[guest]
         return (there.usage.memory or 0) + copied_size(there, self.nodes[there.node])
 
-    def with_in_flight(self, migration: Migration) -> Snapshot:
-        """Return the cluster while *migration* is in progress.
+    def transferred(self, action: Transfer) -> int:
+        """Return the bytes that *action* copies; unknown ones count 0."""
+        if not isinstance(action, DiskMove):
+            return self.transfer_size(action.guest)
+        disks = self.guests[action.guest].disks or ()
+        return sum(disk.size or 0 for disk in disks if disk.name == action.disk)
 
-        The guest then counts on both nodes.
+    def with_in_flight(self, action: Transfer) -> Snapshot:
+        """Return the cluster while *action* is in progress.
+
+        A migrating guest then counts on both nodes, a moving disk on both storages.
 
         Raises:
             UnknownGuestError: The guest is not in the snapshot.
             UnknownNodeError: A node is not in the snapshot.
-            ModelError: The guest is not on the source.
+            ModelError: The guest is not on the source, or the disk not on its storage.
         """
-        guest = _migrating_guest(migration, self.nodes, self.guests)
-        migrating = replace(guest, migrating_to=migration.target)
+        guest = _migrating_guest(action, self.nodes, self.guests)
+        if isinstance(action, DiskMove):
+            migrating = start_disk_move(guest, action)
+        else:
+            migrating = replace(guest, migrating_to=action.target)
         return replace(self, guests={**self.guests, migrating.id: migrating})
 
 
 def _migrating_guest(
-    migration: Migration, nodes: Mapping[NodeId, Node], guests: Mapping[GuestId, Guest]
+    migration: Transfer, nodes: Mapping[NodeId, Node], guests: Mapping[GuestId, Guest]
 ) -> Guest:
     guest = guests.get(migration.guest)
     if guest is None:

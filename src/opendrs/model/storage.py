@@ -51,6 +51,9 @@ class Disk:
         size: Bytes that a copy of it occupies; None if unknown.
         target_storage: Storage of the target that a migration copies it to, if its own
             is not shared; None for the one of the same name.
+        name: Name on the platform, by which it is moved to another storage; None if the
+            platform cannot move it.
+        moving_to: Storage that it is being moved to; None if it is not.
 
     Raises:
         ModelError: The size is negative.
@@ -59,6 +62,8 @@ class Disk:
     storage: str
     size: int | None = None
     target_storage: str | None = None
+    name: str | None = None
+    moving_to: str | None = None
 
     def __post_init__(self) -> None:
         if self.size is not None:
@@ -68,6 +73,17 @@ class Disk:
     def copied_to(self) -> str:
         """Return the storage of the target that a copy is on."""
         return self.target_storage or self.storage
+
+
+def require_unique_names(guest: str, disks: Sequence[Disk]) -> None:
+    """Check that no two disks of *guest* have the same name.
+
+    Raises:
+        ModelError: Two do.
+    """
+    names = [disk.name for disk in disks if disk.name is not None]
+    if len({*names}) < len(names):
+        raise ModelError(f"{guest}: disks: two have the same name: {', '.join(names)}")
 
 
 def local_disks(

@@ -79,7 +79,8 @@ STEPS = MetricDeclaration(
     _COUNTER,
     "Steps that ended, by outcome. A migration is one step.",
     ("action", "outcome"),
-    "`action`: `live-migration`, `cold-migration`, `power-on` or `power-off`; "
+    "`action`: `live-migration`, `cold-migration`, `relocation`, `disk-move`, "
+    "`power-on` or `power-off`; "
     "`outcome`: [code of an outcome](codes.md#outcomes)",
 )
 REJECTIONS = MetricDeclaration(

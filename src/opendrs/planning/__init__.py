@@ -1,5 +1,10 @@
 """Sequencing of moves into a plan that is safe in every interleaving; schedules."""
 
+from opendrs.planning.disk_moves import StorageRelief as StorageRelief
+from opendrs.planning.disk_moves import StorageUse as StorageUse
+from opendrs.planning.disk_moves import excess_of as excess_of
+from opendrs.planning.disk_moves import full_storages as full_storages
+from opendrs.planning.disk_moves import relieve_storages as relieve_storages
 from opendrs.planning.migration_cost import (
     group_migration_costs as group_migration_costs,
 )

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from opendrs.model import (
     Action,
+    DiskMove,
     Guest,
     LiveMigration,
     PowerOff,
@@ -55,7 +56,7 @@ def estimate_duration(
 
     A live migration copies local disks first, and then the memory. The durations of
     cold migrations and of power actions are unknown, except that copies of local disks
-    take at least their time.
+    take at least their time. So does the move of a disk: its storages may be slower.
 
     Args:
         action: The action.
@@ -64,6 +65,9 @@ def estimate_duration(
     """
     if isinstance(action, PowerOn | PowerOff):
         return UNKNOWN
+    if isinstance(action, DiskMove):
+        copying = snapshot.transferred(action) / bandwidth
+        return DurationEstimate(copying, 0.0, Certainty.AT_LEAST)
     guest = snapshot.guests[action.guest]
     copying = copied_size(guest, snapshot.nodes[guest.node]) / bandwidth
     if isinstance(action, LiveMigration):

@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 from opendrs.model import (
     Limits,
-    Migration,
     Network,
     NodeId,
     Plan,
@@ -19,6 +18,7 @@ from opendrs.model import (
     PowerOn,
     Snapshot,
     Step,
+    Transfer,
 )
 from opendrs.planning.migration_duration import Certainty, estimate_duration
 
@@ -192,10 +192,10 @@ class PlanTimeline:
             heapq.heappush(self._ends, (run.end, index))
 
 
-def links_of(action: Migration, limits: Limits) -> tuple[Link, ...]:
+def links_of(action: Transfer, limits: Limits) -> tuple[Link, ...]:
     """Return the links that *action* shares: of its nodes, and networks."""
     ends = (action.source, action.target)
-    return (*ends, *limits.networks_between(*ends))
+    return (*dict.fromkeys(ends), *limits.networks_between(*ends))
 
 
 def bandwidth_of(link: Link, bandwidth: float) -> float:

@@ -64,6 +64,8 @@ class DecisionReason(StrEnum):
     """No node is loaded enough for a migration for balance, by the limits."""
     FORECAST_DELAYS = "forecast-delays"
     """The load that is expected over the horizon requires no migration."""
+    RELIEVES_STORAGE = "relieves-storage"
+    """The plan moves disks away from storages that are too full."""
     RETURNS_GUESTS = "returns-guests"
     """The plan returns guests to the node that they were drained from."""
 
@@ -91,6 +93,7 @@ _REASON_TEXTS = {
     DecisionReason.NODES_EMPTY: "every node in maintenance is empty",
     DecisionReason.LOAD_BELOW_GATE: "no node is loaded enough to balance",
     DecisionReason.FORECAST_DELAYS: "delayed by the forecast",
+    DecisionReason.RELIEVES_STORAGE: "moves disks away from full storages",
     DecisionReason.RETURNS_GUESTS: "returns guests to a node that was drained",
 }
 

@@ -17,6 +17,7 @@ from opendrs.policies.optimize import Optimize, Repair
 from opendrs.policies.optimize.budget import UNLIMITED
 from opendrs.policies.optimize.drain_blockers import drain_blockers, unmeasured_drains
 from opendrs.policies.optimize.objective import Goal
+from opendrs.policies.storage_relief import with_disk_moves
 
 MemoryT = TypeVar("MemoryT")
 
@@ -36,7 +37,19 @@ def decide(
     repair = first_repair(policy, snapshot, memory)
     if repair is not None:
         return repair
-    return with_drain_notes(policy, snapshot, policy.decide(snapshot, memory))
+    return completed(policy, snapshot, policy.decide(snapshot, memory))
+
+
+def completed(
+    policy: Policy[Any], snapshot: Snapshot, decision: Decision[MemoryT]
+) -> Decision[MemoryT]:
+    """Return *decision* of *policy* with what every policy adds to its own.
+
+    These are notes of what remains on nodes in maintenance, and moves of disks away
+    from full storages.
+    """
+    noted = with_drain_notes(policy, snapshot, decision)
+    return with_disk_moves(policy, snapshot, noted)
 
 
 def with_drain_notes(

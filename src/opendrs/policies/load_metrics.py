@@ -31,6 +31,7 @@ _METRICS: Mapping[str, tuple[str, str]] = {
     "highest_memory": ("highest memory load", PERCENT),
     "broken_rules": ("violated strict rules", COUNT),
     "overfull_gib": ("memory above what nodes may hold (GiB)", TENTHS),
+    "overfull_storage_gib": ("in use above thresholds of storages (GiB)", TENTHS),
     "waiting_cores": ("unmet CPU demand (cores)", TENTHS),
     "waiting_gib": ("unmet memory demand (GiB)", TENTHS),
     "used_nodes": ("nodes with guests", COUNT),

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from opendrs.arrays import SkippedGuest, SkipReason, local_disk_reason
+from opendrs.arrays import SkippedGuest, SkipReason, local_disk_reason, lock_of
 from opendrs.metrics import LoadModel, has_known_load
 from opendrs.model import (
     DEFAULT_LIMITS,
@@ -247,8 +247,8 @@ def _blocker(
     if guest.managed_by is not None:
         detail = f"placement managed by {guest.managed_by}"
         return SkippedGuest(SkipReason.MANAGED_ELSEWHERE, detail)
-    if guest.lock is not None:
-        return SkippedGuest(SkipReason.GUEST_LOCKED, f"locked: {guest.lock}")
+    if (lock := lock_of(guest)) is not None:
+        return SkippedGuest(SkipReason.GUEST_LOCKED, lock)
     excluded = _excluded(guest, snapshot, rules)
     if excluded is None and guest.effective_mobility is Mobility.NONE:
         suffix = f": {guest.mobility_detail}" if guest.mobility_detail else ""

@@ -22,20 +22,39 @@ Space = Mapping[str, float]
 def available_space(snapshot: Snapshot) -> dict[NodeId, Space]:
     """Return the free space of the storages of each node.
 
-    A copy in progress counts on its target in full, however much of it has arrived. A
-    storage of unknown free space has none: nothing can be shown to fit.
+    A copy in progress counts on its target in full, however much of it has arrived,
+    also that of a disk that is moved to another storage of its node. A storage of
+    unknown free space has none: nothing can be shown to fit.
     """
     space = {
         name: {each.id: float(each.free or 0) for each in node.storages or ()}
         for name, node in snapshot.nodes.items()
     }
     for guest in snapshot.guests.values():
+        for disk in guest.disks or ():
+            if disk.moving_to is not None:
+                for user in storage_users(disk.moving_to, guest.node, snapshot):
+                    left = space[user].get(disk.moving_to, 0.0) - (disk.size or 0)
+                    space[user][disk.moving_to] = max(0.0, left)
         if guest.disks and guest.migrating_to is not None:
             required = required_space((guest,), snapshot.nodes)
             target = space[guest.migrating_to]
             for name, size in required.items():
                 target[name] = max(0.0, target.get(name, 0.0) - size)
     return dict(space)
+
+
+def storage_users(storage: str, node: NodeId, snapshot: Snapshot) -> tuple[NodeId, ...]:
+    """Return the nodes that use the same *storage* as *node*, itself included."""
+    if not _is_shared(storage, snapshot.nodes[node]):
+        return (node,)
+    return tuple(
+        name for name, each in snapshot.nodes.items() if _is_shared(storage, each)
+    )
+
+
+def _is_shared(storage: str, node: Node) -> bool:
+    return any(each.shared and each.id == storage for each in node.storages or ())
 
 
 def required_space(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from opendrs.errors import PlatformError, UnsupportedError
 from opendrs.model import (
     Action,
+    DiskMove,
     Guest,
     GuestId,
     GuestState,
@@ -19,6 +20,7 @@ from opendrs.model import (
     PowerOn,
     Relocation,
     copied_space,
+    disk_named,
     missing_storages,
     needed_storages,
 )
@@ -36,11 +38,44 @@ def check_action(
     if isinstance(action, PowerOn | PowerOff):
         _check_power_action(action, nodes, guests)
         return
+    if isinstance(action, DiskMove):
+        _check_disk_move(action, nodes, guests)
+        return
     _check_migration(action, guests.get(action.guest))
     target = nodes.get(action.target)
     if target is None or not target.online or target.id == action.source:
         raise PlatformError(f"{action.guest} cannot be moved to {action.target}")
     _check_storages(guests[action.guest], target, nodes, guests)
+
+
+def _check_disk_move(
+    move: DiskMove, nodes: Mapping[NodeId, Node], guests: Mapping[GuestId, Guest]
+) -> None:
+    """Check that the disk is there, and fits on its target with other moving disks.
+
+    Raises:
+        PlatformError: It is not, or does not.
+    """
+    guest = guests.get(move.guest)
+    if guest is None or guest.node != move.node:
+        raise PlatformError(f"{move.guest} is not on {move.node}")
+    disk = disk_named(guest, move.disk)
+    if disk is None or disk.storage != move.source_storage:
+        raise PlatformError(f"{guest.id} has no disk {move.disk} there")
+    if guest.migrating_to is not None or guest.moving_disk is not None:
+        raise PlatformError(f"{guest.id} or a disk of it is already being moved")
+    listed = {each.id: each for each in nodes[move.node].storages or ()}
+    target = listed.get(move.target_storage)
+    if target is None or target.id == disk.storage:
+        raise PlatformError(f"{move.disk} cannot be moved to {move.target_storage}")
+    arriving = sum(
+        other.size or 0
+        for each in guests.values()
+        for other in each.disks or ()
+        if other.moving_to == target.id and (target.shared or each.node == move.node)
+    )
+    if target.free is not None and (disk.size or 0) + arriving > target.free:
+        raise PlatformError(f"{move.node}: storage {target.id} is full")
 
 
 def _check_storages(
@@ -74,8 +109,8 @@ def _check_storages(
 def _check_migration(migration: Migration, guest: Guest | None) -> None:
     if guest is None or guest.node != migration.source:
         raise PlatformError(f"{migration.guest} is not on {migration.source}")
-    if guest.migrating_to is not None:
-        raise PlatformError(f"{guest.id} is already being migrated")
+    if guest.migrating_to is not None or guest.moving_disk is not None:
+        raise PlatformError(f"{guest.id} is already being migrated, or a disk of it")
     is_relocation = isinstance(migration, Relocation)
     expected = GuestState.STOPPED if is_relocation else GuestState.RUNNING
     if guest.state is not expected:

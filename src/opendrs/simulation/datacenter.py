@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from opendrs.model import (
     Action,
     ColdMigration,
+    DiskMove,
     Guest,
     GuestId,
     GuestState,
@@ -26,18 +27,15 @@ from opendrs.model import (
     Usage,
     copied_size,
     copy_disks,
+    disk_named,
+    finish_disk_move,
+    start_disk_move,
 )
 from opendrs.ports import TaskState
 from opendrs.simulation.action_checks import check_action
-from opendrs.simulation.migration_model import (
-    DiskCopy,
-    FixedDuration,
-    GuestBehavior,
-    PreCopy,
-    TimedOperation,
-    guest_behavior,
-)
+from opendrs.simulation.migration_model import DiskCopy, guest_behavior
 from opendrs.simulation.observation import SimulatedMetrics
+from opendrs.simulation.running_action import RunningAction, operation_for
 
 LINK_BANDWIDTH = 1.25e9  # bytes/s: 10 Gbit/s
 
@@ -152,6 +150,8 @@ class Datacenter:
             action = running.action
             if isinstance(action, PowerOn | PowerOff) and action.node not in nodes:
                 self.abort(action, f"{action.node} is no longer in the cluster")
+            if isinstance(action, DiskMove) and not _is_moving(action, guests):
+                self.abort(action, f"{action.guest}: {action.disk} is no longer moved")
         for move, _ in tuple(self._migrations()):
             guest = guests.get(move.guest)
             if guest is None or guest.migrating_to != move.target:
@@ -192,7 +192,11 @@ class Datacenter:
             return
         running.end(TaskState.FAILED, detail)
         self._changes += 1
-        if not isinstance(action, PowerOn | PowerOff):
+        if isinstance(action, DiskMove):
+            guest = self._guests[action.guest]
+            disks = [replace(each, moving_to=None) for each in guest.disks or ()]
+            self._guests[guest.id] = replace(guest, disks=tuple(disks))
+        elif not isinstance(action, PowerOn | PowerOff):
             guest = self._guests[action.guest]
             self._guests[guest.id] = replace(guest, migrating_to=None)
 
@@ -284,6 +288,10 @@ class Datacenter:
             self._nodes[action.node] = replace(self._nodes[action.node], state=state)
             return
         nodes = self._nodes
+        if isinstance(action, DiskMove):
+            guest = finish_disk_move(self._guests[action.guest], action, nodes)
+            self._guests[guest.id] = guest
+            return
         moved, *changed = copy_disks(
             self._guests[action.guest], nodes[action.source], nodes[action.target]
         )
@@ -297,7 +305,12 @@ class Datacenter:
     def _begin(self, action: Action) -> None:
         self._changes += 1
         memory, behavior, copied = None, None, 0
-        if not isinstance(action, PowerOn | PowerOff):
+        if isinstance(action, DiskMove):
+            guest = start_disk_move(self._guests[action.guest], action)
+            self._guests[guest.id] = guest
+            moved = disk_named(guest, action.disk)
+            copied = (moved and moved.size) or 0
+        elif not isinstance(action, PowerOn | PowerOff):
             guest = replace(self._guests[action.guest], migrating_to=action.target)
             self._guests[guest.id] = guest
             memory, behavior = guest.usage.memory, self._behaviors[guest.id]
@@ -324,7 +337,7 @@ class Datacenter:
 
     def _migrations(self) -> Iterator[tuple[Migration, RunningAction]]:
         for running in self._running_actions():
-            if not isinstance(running.action, PowerOn | PowerOff):
+            if isinstance(running.action, Migration):
                 yield running.action, running
 
     def _actions_on(self, node: NodeId) -> tuple[RunningAction, ...]:
@@ -333,65 +346,8 @@ class Datacenter:
         )
 
 
-RESTART_TIME = 12.0  # seconds to stop a guest, and to start it elsewhere
-POWER_ON_TIME = 90.0  # seconds for a node to boot
-POWER_OFF_TIME = 15.0  # seconds for a node to shut down
-DEFAULT_MEMORY = 1 << 30  # bytes assumed for a guest that was not measured
-
-
-@dataclass(slots=True)
-class RunningAction:
-    """State of an action while it runs and afterwards.
-
-    Attributes:
-        action: The action.
-        operation: Model of its duration.
-        state: State of the task.
-        detail: Description of the result, in the words of the platform.
-    """
-
-    action: Action
-    operation: TimedOperation
-    state: TaskState = TaskState.RUNNING
-    detail: str = ""
-
-    @property
-    def is_running(self) -> bool:
-        """Return True while the action is running."""
-        return self.state is TaskState.RUNNING
-
-    @property
-    def nodes(self) -> tuple[NodeId, ...]:
-        """Return the nodes of the action."""
-        if isinstance(self.action, PowerOn | PowerOff):
-            return (self.action.node,)
-        return (self.action.source, self.action.target)
-
-    @property
-    def uses_network(self) -> bool:
-        """Return True if the action uses bandwidth."""
-        return isinstance(self.operation, PreCopy | DiskCopy)
-
-    def end(self, state: TaskState, detail: str) -> None:
-        """Record the end of the action."""
-        self.state, self.detail = state, detail
-
-
-def operation_for(
-    action: Action, memory: int | None, behavior: GuestBehavior | None
-) -> TimedOperation:
-    """Return the model of the duration of *action*.
-
-    Args:
-        action: The action.
-        memory: Bytes used by the guest; None without a guest or measurement.
-        behavior: Behavior of the guest; None without a guest.
-    """
-    if isinstance(action, PowerOn):
-        return FixedDuration(POWER_ON_TIME)
-    if isinstance(action, PowerOff):
-        return FixedDuration(POWER_OFF_TIME)
-    if not isinstance(action, LiveMigration) or behavior is None:
-        return FixedDuration(RESTART_TIME)
-    size = DEFAULT_MEMORY if memory is None else memory
-    return PreCopy(size, behavior.dirty_rate, size * behavior.working_set)
+def _is_moving(move: DiskMove, guests: Mapping[GuestId, Guest]) -> bool:
+    """Return True if the disk is still there, and being moved."""
+    guest = guests.get(move.guest)
+    disk = None if guest is None else disk_named(guest, move.disk)
+    return disk is not None and disk.moving_to == move.target_storage

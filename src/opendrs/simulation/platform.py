@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from opendrs.errors import PlatformUnavailableError
-from opendrs.model import Action, GuestId, NodeId, PowerOff, PowerOn, Snapshot
+from opendrs.model import Action, DiskMove, GuestId, NodeId, PowerOff, PowerOn, Snapshot
 from opendrs.ports import Clock, TaskId, TaskState, TaskStatus
 from opendrs.simulation.datacenter import LINK_BANDWIDTH, Datacenter
 
@@ -129,6 +129,9 @@ class SimulatedPlatform:
         ).lstrip("-")
         if isinstance(action, PowerOn | PowerOff):
             task = TaskId(f"{kind} {action.node}")
+        elif isinstance(action, DiskMove):
+            detail = f"{action.guest} {action.disk} {action.target_storage}"
+            task = TaskId(f"{kind} {detail}")
         else:
             detail = f"{action.guest} {action.source} {action.target}"
             task = TaskId(f"{kind} {detail}")

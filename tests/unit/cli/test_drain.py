@@ -27,7 +27,7 @@ from opendrs.ports import (
     PlanRecord,
     PlanState,
 )
-from opendrs.simulation import SimulatedPlatform, datacenter
+from opendrs.simulation import SimulatedPlatform, running_action
 from opendrs.store import Access, DatabasePlanStore, SqliteStore
 from opendrs.store.tables import PLANS
 from support.builders import NOON, cluster
@@ -98,7 +98,7 @@ def lab(opendrs: RunOpendrs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     monkeypatch.setattr(
         SystemClock, "sleep", lambda clock, seconds: sleep(clock, min(seconds, 0.05))
     )
-    monkeypatch.setattr(datacenter, "RESTART_TIME", 0.1)
+    monkeypatch.setattr(running_action, "RESTART_TIME", 0.1)
     config = tmp_path / "opendrs.toml"
     config.write_text(
         tomli_w.dumps(

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from opendrs.config import json_line, json_text, read_snapshot, write_snapshot
 from opendrs.config.snapshot_writing import replace_file
 from opendrs.errors import InvalidFileError
-from opendrs.model import AntiAffinity, Snapshot
+from opendrs.model import AntiAffinity, Disk, GuestId, Snapshot
 from support.builders import cluster, guest_ids
 from support.strategies import snapshots
 
@@ -35,6 +36,18 @@ def test_what_was_written_is_read_back(form: str) -> None:
             assert read_snapshot(path) == snapshot
 
         holds()
+
+
+def test_name_and_target_of_a_moving_disk_are_read_back(tmp_path: Path) -> None:
+    name = GuestId("vm2")
+    disk = Disk(storage="one", size=1, name="scsi0", moving_to="two")
+    moving = replace(PAIR.guests[name], disks=(disk,))
+    snapshot = replace(PAIR, guests={**PAIR.guests, name: moving})
+    path = tmp_path / "cluster.json"
+
+    write_snapshot(snapshot, path)
+
+    assert read_snapshot(path) == snapshot
 
 
 def test_written_text_has_the_documented_form() -> None:

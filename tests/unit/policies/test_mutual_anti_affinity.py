@@ -27,8 +27,6 @@ from opendrs.model import (
     NodeId,
     NodeState,
     Plan,
-    PowerOff,
-    PowerOn,
     Rule,
     Snapshot,
 )
@@ -95,7 +93,7 @@ def shared_nodes(snapshot: Snapshot) -> set[str]:
 def migrations_of(plan: Plan) -> list[Migration]:
     """Return the migrations of *plan*."""
     actions = [step.action for step in plan.steps]
-    return [each for each in actions if not isinstance(each, PowerOn | PowerOff)]
+    return [each for each in actions if isinstance(each, Migration)]
 
 
 def after(snapshot: Snapshot, policy: Policy[Any]) -> Snapshot:

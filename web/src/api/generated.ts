@@ -1145,6 +1145,7 @@ export interface components {
             depends_on: string[];
             /** Detail */
             detail: string;
+            disk?: components["schemas"]["MovedDiskDocument"] | null;
             /** Guest */
             guest: string | null;
             /** Id */
@@ -1618,6 +1619,7 @@ export interface components {
         MoveDocument: {
             /** Detail */
             detail: string;
+            disk?: components["schemas"]["MovedDiskDocument"] | null;
             /** Ended At */
             ended_at: string | null;
             /** Guest */
@@ -1679,6 +1681,24 @@ export interface components {
              * @description Cursor of the next page; null at the end.
              */
             next: string | null;
+        };
+        /**
+         * MovedDiskDocument
+         * @description Disk that a step of the kind `disk-move` moves; its guest stays on its node.
+         */
+        MovedDiskDocument: {
+            /** Name */
+            name: string;
+            /**
+             * Source
+             * @description Storage that it leaves.
+             */
+            source: string;
+            /**
+             * Target
+             * @description Storage that it is moved to.
+             */
+            target: string;
         };
         /**
          * NodeColumns
@@ -2013,6 +2033,7 @@ export interface components {
              * @description Why this guest and this node.
              */
             detail: string;
+            disk?: components["schemas"]["MovedDiskDocument"] | null;
             /** Ended At */
             ended_at: string | null;
             /** Estimated Seconds */

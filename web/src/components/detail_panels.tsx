@@ -103,8 +103,8 @@ export function MoveTable(props: { moves: readonly Move[] }): JSX.Element {
             <tr key={`${move.run} ${move.step}`}>
               <td class="nowrap">{shortTime(move.intended_at)}</td>
               <td><GuestLink id={move.guest} /></td>
-              <td><NodeLink id={move.source} /></td>
-              <td><NodeLink id={move.target} /></td>
+              <td>{move.disk ? `${move.disk.name}: ${move.disk.source}` : <NodeLink id={move.source} />}</td>
+              <td>{move.disk ? move.disk.target : <NodeLink id={move.target} />}</td>
               <td><StateBadge state={move.outcome ?? "running"} title={move.detail} /></td>
               <td>{move.reason === null ? UNKNOWN : words(move.reason)}</td>
               <td><PlanLink plan={move.plan} /></td>

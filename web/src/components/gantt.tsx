@@ -5,7 +5,7 @@ import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Plan, Progress, Step } from "../api/types";
 import { duration, words } from "../format";
 import { progressKey } from "../live/state";
-import { criticalPath } from "../plan_steps";
+import { criticalPath, pathOf } from "../plan_steps";
 import { Empty } from "./parts";
 
 const ROW = 26;
@@ -157,8 +157,9 @@ function Row(props: {
   const left = x(bar.start);
   const size = Math.max(4, x(bar.end) - left);
   const done = share(step, props.progress);
-  const name = step.guest ?? step.target ?? step.id;
-  const label = props.labelWidth < 150 ? `${name}` : `${step.id}  ${name} → ${step.target ?? ""}`;
+  const { what, to } = pathOf(step);
+  const name = what ?? to ?? step.id;
+  const label = props.labelWidth < 150 ? `${name}` : `${step.id}  ${name} → ${to ?? ""}`;
   const most = Math.floor(props.labelWidth / 6.6);
   const tone = step.outcome === null || step.outcome === "done" ? "" : " gantt-failed";
   return (
@@ -166,7 +167,7 @@ function Row(props: {
       class={`gantt-row${props.faded ? " faded" : ""}${props.selected ? " selected" : ""}`}
       onClick={() => props.onSelect(step.id)}
     >
-      <title>{`${step.id}: ${words(step.kind)} of ${name} to ${step.target ?? ""}, ${duration(bar.start)} to ${duration(bar.end)}`}</title>
+      <title>{`${step.id}: ${words(step.kind)} of ${name} to ${to ?? ""}, ${duration(bar.start)} to ${duration(bar.end)}`}</title>
       <rect class="gantt-hit" x={0} y={y} width={props.width} height={ROW} />
       <text class="gantt-label" x={4} y={y + 17}>
         {label.length > most ? `${label.slice(0, most - 1)}…` : label}

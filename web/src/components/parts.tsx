@@ -3,6 +3,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import type { Severity } from "../api/types";
 import { percent, UNKNOWN, words } from "../format";
+import { pathOf, type Moving } from "../plan_steps";
 import { href } from "../router";
 
 type Tone = "ok" | "warning" | "error" | "accent" | "neutral";
@@ -44,6 +45,16 @@ export function StateBadge(props: { state: string; title?: string }): JSX.Elemen
     <Badge tone={TONES[props.state] ?? "neutral"} {...(props.title ? { title: props.title } : {})}>
       {words(props.state)}
     </Badge>
+  );
+}
+
+/** What a step moves, from where and to where, without links. */
+export function StepPath(props: { step: Moving }): JSX.Element {
+  const { what, from, to } = pathOf(props.step);
+  return (
+    <>
+      {what ?? props.step.kind} <span class="muted">{from}</span> → {to}
+    </>
   );
 }
 

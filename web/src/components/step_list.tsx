@@ -8,6 +8,7 @@ import { bytes, duration, percent, UNKNOWN, words } from "../format";
 import { useDocument } from "../live/loader";
 import { detailText } from "../metrics";
 import { progressKey } from "../live/state";
+import { pathOf } from "../plan_steps";
 import { GuestLink, NodeLink, StateBadge } from "./parts";
 
 const SHOWN = 100;
@@ -46,7 +47,8 @@ function StepItem(props: StepListProps & { step: Step }): JSX.Element {
   const { step, plan } = props;
   const open = props.selected === step.id;
   const running = props.progress.get(progressKey(plan.run, step.id)) ?? null;
-  const name = `${words(step.kind)} of ${step.guest ?? step.target ?? step.id}`;
+  const { what, from, to } = pathOf(step);
+  const name = `${words(step.kind)} of ${what ?? to ?? step.id}`;
   return (
     <li class={`step${open ? " open" : ""}${props.choosing ? " choosing" : ""}`}>
       <div class="step-line">
@@ -66,9 +68,9 @@ function StepItem(props: StepListProps & { step: Step }): JSX.Element {
         >
           <span class="code step-id">{step.id}</span>
           <span class="step-what">
-            <strong>{step.guest ?? words(step.kind)}</strong>{" "}
-            {step.source ? <span class="muted">{step.source} → </span> : null}
-            {step.target}
+            <strong>{what ?? words(step.kind)}</strong>{" "}
+            {from ? <span class="muted">{from} → </span> : null}
+            {to}
           </span>
           <span class="muted step-kind">{words(step.kind)}</span>
         </button>
@@ -125,7 +127,7 @@ function StepDetails(props: { step: Step; plan: StepListProps["plan"]; progress:
     <div class="step-details">
       <p>
         {step.guest ? <><GuestLink id={step.guest} />: </> : null}
-        <NodeLink id={step.source} /> → <NodeLink id={step.target} />
+        {step.disk ? <>disk {step.disk.name} on <NodeLink id={step.target} />: {step.disk.source} → {step.disk.target}</> : <><NodeLink id={step.source} /> → <NodeLink id={step.target} /></>}
         {step.depends_on.length > 0 ? `; starts after ${step.depends_on.join(", ")}` : "; waits for no other step"}
         {group ? `; starts together with ${group.filter((id) => id !== step.id).join(", ")}` : ""}
       </p>

@@ -9,7 +9,7 @@ import { detailLines, metricLabel, metricText } from "../metrics";
 import { ReplayRunner } from "../components/replay";
 import type { Arrow } from "../components/map_drawing";
 import { NodeMap } from "../components/node_map";
-import { Badge, Choice, Empty, ErrorNote, Heading, Panel, Pending } from "../components/parts";
+import { Badge, Choice, Empty, ErrorNote, Heading, Panel, Pending, StepPath } from "../components/parts";
 import { approvalText, PlanBadge, PlanLink } from "../components/plan_state";
 import { count, dateTime, words } from "../format";
 import { nodeColumns } from "../live/delta";
@@ -173,7 +173,7 @@ function RecordedCluster(props: { cycle: Cycle }): JSX.Element {
   const counts = useMemo(() => (recorded ? guestCounts(recorded.guests, recorded.nodes.id.length) : []), [recorded]);
   const arrows = useMemo<Arrow[]>(() => {
     const chosen = recorded?.steps.find((each) => each.id === step);
-    if (!nodes || !chosen?.source || !chosen.target) return [];
+    if (!nodes || !chosen?.source || !chosen.target || chosen.source === chosen.target) return [];
     return [{ source: nodes.id.indexOf(chosen.source), target: nodes.id.indexOf(chosen.target) }];
   }, [recorded, nodes, step]);
   return (
@@ -204,7 +204,7 @@ function RecordedCluster(props: { cycle: Cycle }): JSX.Element {
                 {recorded.steps.slice(0, 30).map((each) => (
                   <li key={each.id}>
                     <button type="button" class="row-button" aria-pressed={step === each.id} onClick={() => setStep(step === each.id ? null : each.id)}>
-                      <span class="code">{each.id}</span> {each.guest ?? each.kind} <span class="muted">{each.source}</span> → {each.target}
+                      <span class="code">{each.id}</span> <StepPath step={each} />
                       {each.outcome ? <span class="muted"> {words(each.outcome)}</span> : null}
                     </button>
                   </li>

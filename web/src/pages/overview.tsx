@@ -10,7 +10,7 @@ import type { Arrow } from "../components/map_drawing";
 import { NodeMap } from "../components/node_map";
 import { EventText } from "../components/event_text";
 import { Observed } from "../components/observed";
-import { Badge, Empty, Mark, Panel } from "../components/parts";
+import { Badge, Empty, Mark, Panel, StepPath } from "../components/parts";
 import { partText, PlanBadge } from "../components/plan_state";
 import { count, dateTime, duration, percent, shortTime, withDurations, words } from "../format";
 import { secondsUntil } from "../live/clock";
@@ -74,7 +74,7 @@ export function Overview(): JSX.Element {
 
 function arrowsOf(shown: State, plan: Plan | null, step: string | null): Arrow[] {
   const found = plan?.steps.find((each) => each.id === step);
-  if (!found?.source || !found.target) return [];
+  if (!found?.source || !found.target || found.source === found.target) return [];
   const source = shown.nodes.id.indexOf(found.source);
   const target = shown.nodes.id.indexOf(found.target);
   return source < 0 || target < 0 ? [] : [{ source, target }];
@@ -245,7 +245,7 @@ function Next(props: {
               aria-pressed={props.selected === step.id}
               onClick={() => props.onSelect(props.selected === step.id ? null : step.id)}
             >
-              <span class="code">{step.id}</span> {step.guest ?? step.kind} <span class="muted">{step.source}</span> → {step.target}
+              <span class="code">{step.id}</span> <StepPath step={step} />
             </button>
           </li>
         ))}

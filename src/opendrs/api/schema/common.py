@@ -43,6 +43,14 @@ class Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+class MovedDiskDocument(Document):
+    """Disk that a step of the kind `disk-move` moves; its guest stays on its node."""
+
+    name: str
+    source: Annotated[str, Field(description="Storage that it leaves.")]
+    target: Annotated[str, Field(description="Storage that it is moved to.")]
+
+
 class RequestDocument(BaseModel):
     """Base class of request bodies: strict, without other fields."""
 

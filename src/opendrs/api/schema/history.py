@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from opendrs.api.schema.common import Document
+from opendrs.api.schema.common import Document, MovedDiskDocument
 from opendrs.api.schema.state import GuestColumns, NodeColumns, PlanReference
 from opendrs.ports import Outcome
 
@@ -53,6 +53,7 @@ class CycleStepDocument(Document):
     guest: str | None
     source: str | None
     target: str | None
+    disk: MovedDiskDocument | None = None
     depends_on: list[str]
     detail: str
     outcome: Annotated[
@@ -117,6 +118,7 @@ class MoveDocument(Document):
     guest: str | None
     source: str | None
     target: str | None
+    disk: MovedDiskDocument | None = None
     intended_at: datetime
     ended_at: datetime | None
     outcome: Outcome | None

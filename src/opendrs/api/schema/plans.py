@@ -12,6 +12,7 @@ from opendrs.api.schema.common import (
     MAX_TEXT,
     PRINTABLE,
     Document,
+    MovedDiskDocument,
     RequestDocument,
 )
 from opendrs.api.schema.state import PlanSummaryDocument
@@ -45,6 +46,7 @@ class PlanStepDocument(Document):
     guest: str | None
     source: str | None
     target: str
+    disk: MovedDiskDocument | None = None
     depends_on: list[str]
     detail: Annotated[str, Field(description="Why this guest and this node.")]
     approved: Annotated[bool | None, Field(description="Null before the approval.")]

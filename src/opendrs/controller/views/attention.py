@@ -7,9 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from opendrs.controller.serialization import action_document
 from opendrs.controller.views.cluster_columns import ClusterColumns
-from opendrs.model import Action, Limits, StepId, format_count
+from opendrs.model import (
+    ACTION_KINDS,
+    Action,
+    Limits,
+    PowerOff,
+    PowerOn,
+    StepId,
+    format_count,
+    path_of,
+)
 from opendrs.ports import Outcome, StepRecord
 from opendrs.rules.maintenance import NAME_START
 
@@ -173,7 +181,7 @@ def failed_steps(records: Iterable[StepRecord]) -> Iterator[ExceptionEntry]:
 
 
 def _action_text(action: Action) -> str:
-    document = action_document(action)
-    if document["guest"] is None:
-        return f"{document['kind']} of {document['target']}"
-    return f"{document['guest']}: {document['source']} → {document['target']}"
+    if isinstance(action, PowerOn | PowerOff):
+        return f"{ACTION_KINDS[type(action)]} of {action.node}"
+    guest, source, target = path_of(action)
+    return f"{guest}: {source} → {target}"

@@ -60,8 +60,9 @@ class ClusterColumns:
         """Return the role of each node in a plan with *steps* as plain values."""
         sources, targets = set(), set()
         for step in steps:
-            sources.add(step["source"])
-            targets.add(step["target"])
+            if step["source"] != step["target"]:
+                sources.add(step["source"])
+                targets.add(step["target"])
         return [_ROLES[name in sources, name in targets] for name in self.nodes["id"]]
 
 

@@ -40,9 +40,8 @@ from opendrs.controller.views.attention import (
 from opendrs.controller.views.cluster_columns import ClusterColumns
 from opendrs.model import (
     GuestId,
+    Migration,
     NodeId,
-    PowerOff,
-    PowerOn,
     format_count,
     format_timestamp,
     time_from_text,
@@ -286,7 +285,7 @@ def _moves(inputs: StateInputs) -> dict[GuestId, NodeId]:
     return {
         each.action.guest: each.action.target
         for each in sorted(ended, key=lambda each: each.ended_at or since)
-        if not isinstance(each.action, PowerOn | PowerOff)
+        if isinstance(each.action, Migration)
     }
 
 
