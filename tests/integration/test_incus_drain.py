@@ -148,7 +148,10 @@ def test_killed_drain_is_continued_by_the_rules_and_starts_nothing_twice(
 
         kill_while_draining(operator, incus, with_controller=with_controller)
         assert (len(incus.migrations()), incus.migrations("Success")) == (1, [])
-        with operator.controller() if with_controller else nullcontext():
+        with operator.controller() if with_controller else nullcontext() as controller:
+            if controller is not None:
+                started = "controller started"
+                eventually(lambda: operator.logged().count(started) == 2, 30, started)
             continued = operator.runs(*DRAIN, "--wait")
 
         done = ["paid", "web"]
