@@ -23,7 +23,8 @@ CASES = int(os.environ.get("INCUS_CASES", "30"))
 COMPATIBILITY = (
     IncusVersion.INCUS_6_0 if SUITE == "bookworm" else IncusVersion.INCUS_7_0_2
 )
-CACHE = 0.0 if SUITE == "bookworm" else 11.0  # seconds for which 7.0.2 keeps loads
+COOLDOWN = 1  # seconds in which Incus does not move an instance again
+PAUSE = 2.0 * COOLDOWN if SUITE == "bookworm" else 11.0  # 7.0.2 keeps loads so long
 MACHINES = {"a": (1, 64), "b": (2, 128), "c": (6, 256), "d": (12, 96)}
 NO_LIMITS = Limits(
     memory_headroom=0.0,
@@ -43,7 +44,7 @@ def set_random_loads(lab: IncusLab, source: random.Random) -> dict[str, object]:
     }
     for member, (memory, load) in loads.items():
         lab.load(member, memory, load)
-    Event().wait(CACHE)
+    Event().wait(PAUSE)
     return dict(loads)
 
 
@@ -75,7 +76,7 @@ def rebalanced(lab: IncusLab) -> tuple[str, str] | None:
 def test_policy_chooses_what_the_rebalancer_of_incus_chooses(
     incus_lab: IncusLab,
 ) -> None:
-    incus_lab.incus("config", "set", "cluster.rebalance.cooldown=1S")
+    incus_lab.incus("config", "set", f"cluster.rebalance.cooldown={COOLDOWN}S")
     for number, (name, (cpus, memory)) in enumerate(MACHINES.items()):
         limits = (f"limits.cpu={cpus}", f"limits.memory={memory}MiB")
         member = MEMBERS[number % len(MEMBERS)]
