@@ -24,7 +24,8 @@ COMPATIBILITY = (
     IncusVersion.INCUS_6_0 if SUITE == "bookworm" else IncusVersion.INCUS_7_0_2
 )
 COOLDOWN = 1  # seconds in which Incus does not move an instance again
-PAUSE = 2.0 * COOLDOWN if SUITE == "bookworm" else 11.0  # 7.0.2 keeps loads so long
+# 7.0.2 keeps loads for ten seconds. With 6.0, the lab reads them every three seconds.
+PAUSE = 5.0 if SUITE == "bookworm" else 11.0
 MACHINES = {"a": (1, 64), "b": (2, 128), "c": (6, 256), "d": (12, 96)}
 NO_LIMITS = Limits(
     memory_headroom=0.0,
