@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from opendrs.cli.main import run
-from opendrs.controller.serialization import document_path
+from opendrs.controller.step_serialization import document_path
 
 FOLDER = Path(__file__).parent / "plans"
 NAMES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir())

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from opendrs.config import snapshot_from
-from opendrs.controller.serialization import step_document
+from opendrs.controller.step_serialization import step_document
 from opendrs.model import Guest, GuestId, Limits, Mobility, NodeId, Plan, Snapshot
 from opendrs.planning import GroupMove, sequence_moves
 from opendrs.rules import CompiledRules, compile_rules

@@ -18,13 +18,14 @@ from opendrs.controller.drained_nodes import (
     drained_nodes,
 )
 from opendrs.controller.modes import (
+    BREAKER_KEY,
     MODE_KEY,
     PAUSE_KEY,
+    RESET_KEY,
     ModeChange,
     Pause,
     with_prerequisites,
 )
-from opendrs.controller.protection import BREAKER_KEY, RESET_KEY
 from opendrs.model import NodeId, time_as_text
 from opendrs.ports import (
     OperatorAction,

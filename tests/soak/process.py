@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 from sqlalchemy import Connection as SqlConnection
 
-from opendrs.cli.sources import ClusterSource
+from opendrs.cli.platforms import ClusterSource
 from opendrs.cli.wiring import ClusterObserver
 from opendrs.config.controller_settings import ControllerSettings
 from opendrs.controller import CancellationToken, ExecutionContext

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from opendrs.config.snapshot_reading import recorded_snapshot_from
-from opendrs.controller.views.figures import reading_record
+from opendrs.controller.views.cluster_columns import reading_record
 from opendrs.controller.views.load_points import LoadPoint, load_point
 from opendrs.controller.views.reasons import reason_documents
 from opendrs.controller.views.rule_states import rule_documents

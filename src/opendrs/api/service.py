@@ -25,7 +25,7 @@ from opendrs.config.api_schema import (
 from opendrs.config.settings import StalenessLimits
 from opendrs.controller.agent_requests import MAX_NAMED, NEVER_STARTED
 from opendrs.controller.events import LogEventCode, log_event
-from opendrs.controller.serialization import action_document
+from opendrs.controller.step_serialization import action_document
 from opendrs.model import GuestId, LoadState, NodeId, Step, format_list
 from opendrs.ports import (
     Clock,

@@ -8,9 +8,12 @@ from typing import Any
 
 from opendrs.config.settings import Settings
 from opendrs.controller.modes import OPERATOR_ENTRIES
-from opendrs.controller.policy_schedule import cycle_starts
-from opendrs.controller.progress_record import recorded_progress
-from opendrs.controller.status import recorded_cycle, recorded_process
+from opendrs.controller.status import (
+    cycle_starts,
+    recorded_cycle,
+    recorded_process,
+    recorded_progress,
+)
 from opendrs.controller.views.cluster_columns import (
     EMPTY_COLUMNS,
     ClusterColumns,

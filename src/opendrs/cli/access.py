@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from opendrs.api.access_control import create_token, revoke_token, token_document
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.console import add_row, console, create_table, print_json, printable
 from opendrs.cli.options import (
     JSON,
@@ -17,7 +18,6 @@ from opendrs.cli.options import (
     reject_nan,
 )
 from opendrs.cli.platform_store import cli_actor, open_to_operate, open_to_read
-from opendrs.cli.sources import load_settings
 from opendrs.cli.web_context import sign_in_link
 from opendrs.controller import SystemClock
 from opendrs.errors import ConfigurationError, DiagnosticCode

@@ -15,10 +15,10 @@ from opendrs.agent import (
     interruptible_sleep,
     run_forever,
 )
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.file_permissions import log_exposures
 from opendrs.cli.logs import level_option, log_format_option, log_to_stderr
 from opendrs.cli.platforms import connect_platform
-from opendrs.cli.sources import load_settings
 from opendrs.cli.wiring import cancel_on_signals
 from opendrs.config import display_path
 from opendrs.config.settings import AgentSettings, Settings

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from opendrs.cli.apply_cycle import ApplyTask, run_apply_cycle
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.options import (
     JSON,
     all_option,
@@ -22,12 +23,7 @@ from opendrs.cli.options import (
 from opendrs.cli.output import JsonOutput, TableOutput
 from opendrs.cli.plan_summary import repair_command
 from opendrs.cli.platform_store import open_store
-from opendrs.cli.sources import (
-    load_settings,
-    open_source,
-    require_writable,
-    simulation_pace,
-)
+from opendrs.cli.sources import open_source, require_writable, simulation_pace
 from opendrs.cli.time_limit import choose_policy
 from opendrs.errors import ConfigurationError, DiagnosticCode
 

@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from opendrs.cli.sources import ClusterSource, observe
+from opendrs.cli.platforms import ClusterSource
+from opendrs.cli.sources import observe
 from opendrs.cli.time_limit import TimeLimitedDecisionSource
 from opendrs.cli.wiring import cancel_on_signals
 from opendrs.controller import (

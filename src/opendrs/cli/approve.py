@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.console import console, print_json
 from opendrs.cli.mode import platform_argument
 from opendrs.cli.options import JSON, config_option, format_option
 from opendrs.cli.plans import chosen_steps_text, expiry_text, plan_document
 from opendrs.cli.platform_store import cli_actor, open_plan_store, open_to_read
-from opendrs.cli.sources import load_settings
 from opendrs.config.controller_settings import Mode
 from opendrs.config.settings import Settings
 from opendrs.controller import SystemClock, operator_commands

@@ -9,6 +9,7 @@ import click
 from opendrs.cli.backtest_record import load_record
 from opendrs.cli.backtest_report import BacktestReport, print_report, report_document
 from opendrs.cli.backtest_run import PolicyChoice, parse_changes, row_progress
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.console import print_json
 from opendrs.cli.options import (
     JSON,
@@ -18,7 +19,6 @@ from opendrs.cli.options import (
     format_option,
     since_option,
 )
-from opendrs.cli.sources import load_settings
 from opendrs.policies import BUILT_IN_POLICIES
 from opendrs.simulation.atomic_output import (
     PLOT_SUFFIXES,

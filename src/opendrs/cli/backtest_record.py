@@ -8,9 +8,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from opendrs.cli.configuration import has_store
 from opendrs.cli.console import warn
 from opendrs.cli.platform_store import open_to_read
-from opendrs.cli.sources import has_store, open_source
+from opendrs.cli.sources import open_source
 from opendrs.config import (
     display_path,
     is_history,

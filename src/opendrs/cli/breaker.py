@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.console import console, print_json, printable
 from opendrs.cli.options import JSON, config_option, format_option
 from opendrs.cli.platform_store import (
@@ -14,11 +15,9 @@ from opendrs.cli.platform_store import (
     open_operator_store,
     open_to_read,
 )
-from opendrs.cli.sources import load_settings
 from opendrs.controller import SystemClock
-from opendrs.controller.modes import OPERATOR_ENTRIES, open_api_breaker
+from opendrs.controller.modes import BREAKER_KEY, OPERATOR_ENTRIES, open_api_breaker
 from opendrs.controller.operator_commands import reset_breakers
-from opendrs.controller.protection import BREAKER_KEY
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import decoding, time_from_text
 

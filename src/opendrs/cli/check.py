@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from opendrs.cli.cluster_tables import print_rule_problems, rule_problems_document
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.console import console, print_json, printable
 from opendrs.cli.file_permissions import (
     find_exposures,
@@ -30,7 +31,7 @@ from opendrs.cli.options import (
     format_option,
     source_argument,
 )
-from opendrs.cli.sources import as_of, file_source, load_settings, observe, open_source
+from opendrs.cli.sources import as_of, file_source, observe, open_source
 from opendrs.cli.validation import ValidationResult, validate_document
 from opendrs.config import (
     MAX_DIAGNOSTICS,

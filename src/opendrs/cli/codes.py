@@ -17,7 +17,7 @@ from textwrap import dedent
 from opendrs.api.jobs import JobProblem, JobState
 from opendrs.api.problems import STATUS
 from opendrs.api.schema.common import ApiProblem
-from opendrs.arrays.move_groups import SkipReason
+from opendrs.arrays import SkipReason
 from opendrs.config import DiagnosticCode
 from opendrs.config.controller_settings import Mode
 from opendrs.config.diagnostics import Severity

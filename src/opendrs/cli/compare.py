@@ -20,6 +20,7 @@ from opendrs.cli.comparison import (
     score_cluster,
 )
 from opendrs.cli.comparison_plot import draw_comparison, require_plot_path
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.console import add_row, console, create_table, print_json, printable
 from opendrs.cli.formatting import format_bytes
 from opendrs.cli.options import (
@@ -38,7 +39,7 @@ from opendrs.cli.plan_summary import (
     rule_report,
 )
 from opendrs.cli.progress import planning_spinner
-from opendrs.cli.sources import load_settings, observe, open_source
+from opendrs.cli.sources import observe, open_source
 from opendrs.controller.serialization import violation_documents
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import EMPTY_PLAN, GIB

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from opendrs.cli.apply_cycle import ApplyTask, run_apply_cycle
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.options import (
     JSON,
     all_option,
@@ -20,7 +21,7 @@ from opendrs.cli.options import (
 from opendrs.cli.output import JsonOutput, TableOutput
 from opendrs.cli.plan_summary import repair_command
 from opendrs.cli.platform_store import open_store
-from opendrs.cli.sources import load_settings, simulated_source, simulation_pace
+from opendrs.cli.sources import simulated_source, simulation_pace
 from opendrs.config.controller_settings import Mode
 from opendrs.config.policy_loading import parse_assignments
 

@@ -15,10 +15,11 @@ from pathlib import Path
 import click
 import tomli_w
 
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.logs import TEXT, log_to_stderr
 from opendrs.cli.monitors import monitor_controller
 from opendrs.cli.platform_store import cli_actor, open_to_operate
-from opendrs.cli.sources import ClusterSource, load_settings
+from opendrs.cli.platforms import ClusterSource
 from opendrs.cli.web_context import sign_in_link
 from opendrs.cli.wiring import ControllerFactory, cancel_on_signals
 from opendrs.config.api_schema import HEALTH_PATH

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from opendrs.cli.apply_cycle import FAILURE, INCOMPLETE
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.console import console, print_json, printable, warn
 from opendrs.cli.controller_policies import configured_policy
 from opendrs.cli.drain_requests import (
@@ -38,6 +39,7 @@ from opendrs.cli.options import (
     format_option,
 )
 from opendrs.cli.output import record_document
+from opendrs.cli.platforms import ClusterSource
 from opendrs.cli.rolling import RollingTask, read_rolling
 from opendrs.cli.rolling_command import (
     RollingRequest,
@@ -45,13 +47,7 @@ from opendrs.cli.rolling_command import (
     rolling_document,
     rolling_text,
 )
-from opendrs.cli.sources import (
-    ClusterSource,
-    load_settings,
-    observe,
-    open_source,
-    require_writable,
-)
+from opendrs.cli.sources import observe, open_source, require_writable
 from opendrs.config.settings import Settings
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import TIME, NodeId

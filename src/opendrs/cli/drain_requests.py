@@ -12,8 +12,9 @@ from opendrs.cli.platform_store import (
     open_operator_store,
     open_to_read,
 )
+from opendrs.cli.platforms import ClusterSource
 from opendrs.cli.recorded_state import enrich_from_store
-from opendrs.cli.sources import ClusterSource, observe
+from opendrs.cli.sources import observe
 from opendrs.config.controller_settings import Mode
 from opendrs.config.settings import Settings
 from opendrs.controller import operator_commands

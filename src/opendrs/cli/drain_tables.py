@@ -15,7 +15,7 @@ from opendrs.cli.cluster_tables import node_load
 from opendrs.cli.console import add_row, create_table, printable
 from opendrs.cli.formatting import arrow, load_bar
 from opendrs.controller.drained_nodes import DrainedNode
-from opendrs.controller.serialization import step_document
+from opendrs.controller.step_serialization import step_document
 from opendrs.model import (
     ColdMigration,
     GuestId,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.console import console, print_json
 from opendrs.cli.drill_failure_tables import (
     failure_impact_document,
@@ -20,7 +21,7 @@ from opendrs.cli.drill_output import (
     drill_progress,
     print_log,
 )
-from opendrs.cli.sources import load_settings, observe, open_source
+from opendrs.cli.sources import observe, open_source
 from opendrs.config import suggestion
 from opendrs.errors import UnknownNodeError
 from opendrs.escapes import repr_value

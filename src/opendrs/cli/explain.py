@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.console import console, print_indented, print_json
 from opendrs.cli.options import (
     JSON,
@@ -19,9 +20,8 @@ from opendrs.cli.options import (
     format_option,
 )
 from opendrs.cli.platform_store import open_to_read
-from opendrs.cli.sources import load_settings
 from opendrs.controller import Explanation, explain, explain_decision
-from opendrs.controller.serialization import action_document
+from opendrs.controller.step_serialization import action_document
 from opendrs.errors import ConfigurationError, DiagnosticCode, StoreError
 from opendrs.escapes import repr_value
 from opendrs.model import format_count, format_timestamp

@@ -11,6 +11,7 @@ from typing import Any
 import click
 from rich.text import Text
 
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.console import TextCell, add_row, console, create_table, print_json
 from opendrs.cli.options import (
     JSON,
@@ -20,9 +21,8 @@ from opendrs.cli.options import (
     format_option,
 )
 from opendrs.cli.platform_store import open_to_read
-from opendrs.cli.sources import load_settings
 from opendrs.controller import SystemClock
-from opendrs.controller.serialization import document_path
+from opendrs.controller.step_serialization import document_path
 from opendrs.controller.views.history_entries import (
     cycle_entry,
     move_entry,

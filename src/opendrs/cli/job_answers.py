@@ -34,7 +34,8 @@ from opendrs.config.snapshot_reading import recorded_snapshot_from
 from opendrs.controller import replay
 from opendrs.controller.drained_nodes import in_maintenance
 from opendrs.controller.reservations import add_reservations, without_reserved_guests
-from opendrs.controller.serialization import plain, plan_document
+from opendrs.controller.serialization import plan_document
+from opendrs.controller.step_serialization import plain
 from opendrs.errors import ConfigurationError, DiagnosticCode, StoreError
 from opendrs.model import NodeId, NodeState, Snapshot
 from opendrs.placement import start_placement

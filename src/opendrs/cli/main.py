@@ -133,7 +133,8 @@ class LazyCommandGroup(click.Group):
         module, name = _LOCATIONS.get(cmd_name, (cmd_name, "command"))
         command = getattr(import_module(f"opendrs.cli.{module}"), name)
         assert isinstance(command, click.Command)  # noqa: S101 - for the type checker
-        if "opendrs.policies.optimize" in sys.modules:
+        # The command simulate imports the policies that its file names.
+        if cmd_name == "simulate" or "opendrs.policies.optimize" in sys.modules:
             from opendrs.cli.compile import supply_compiled_code  # noqa: PLC0415
 
             supply_compiled_code(background=cmd_name == "run")

@@ -11,7 +11,8 @@ from opendrs.arrays import SkipReason
 from opendrs.cli.console import console
 from opendrs.cli.output import ProgressObserver
 from opendrs.cli.platform_store import open_store
-from opendrs.cli.sources import ClusterSource, observe
+from opendrs.cli.platforms import ClusterSource
+from opendrs.cli.sources import observe
 from opendrs.cli.wiring import cancel_on_signals
 from opendrs.config.settings import Settings
 from opendrs.controller import (

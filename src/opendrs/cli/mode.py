@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from opendrs.cli.configuration import load_settings, load_store_settings
 from opendrs.cli.console import console, print_json, printable
 from opendrs.cli.options import (
     JSON,
@@ -22,11 +23,11 @@ from opendrs.cli.platform_store import (
     open_to_read,
 )
 from opendrs.cli.schedule_status import schedule_status
-from opendrs.cli.sources import load_settings, load_store_settings
 from opendrs.config.controller_settings import ControllerSettings, Mode
 from opendrs.config.settings import Settings
 from opendrs.controller import SystemClock, operator_commands
 from opendrs.controller.modes import (
+    BREAKER_KEY,
     MODE_TEXTS,
     OPERATOR_ENTRIES,
     EffectiveMode,
@@ -38,7 +39,6 @@ from opendrs.controller.modes import (
     platform_mode,
 )
 from opendrs.controller.operator_commands import MAX_PAUSE, pause_end
-from opendrs.controller.protection import BREAKER_KEY
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import TIME, format_timestamp
 

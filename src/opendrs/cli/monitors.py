@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
+from opendrs.cli.platforms import ClusterSource
 from opendrs.cli.serve_process import ServeProcess
-from opendrs.cli.sources import ClusterSource
 from opendrs.config.monitoring_settings import MetricsSettings
 from opendrs.config.settings import Settings
 from opendrs.controller import CancellationToken
@@ -16,7 +16,7 @@ from opendrs.controller.event_recorder import EventRecorder
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.observers import ControllerObserver, ControllerObservers
 from opendrs.controller.progress_record import ProgressRecorder
-from opendrs.controller.status import StatusRecorder
+from opendrs.controller.status_recorder import StatusRecorder
 from opendrs.monitoring.service_manager import (
     NotifySocket,
     ServiceManagerNotifier,

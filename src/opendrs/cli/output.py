@@ -28,7 +28,7 @@ from opendrs.cli.plan_tables import print_decision, print_loads, print_metrics
 from opendrs.cli.progress import LiveProgress
 from opendrs.cli.schedule_tables import print_schedule
 from opendrs.controller import CancellationToken, ExecutionObserver, NullObserver
-from opendrs.controller.serialization import action_document
+from opendrs.controller.step_serialization import action_document
 from opendrs.guard import Rejection
 from opendrs.model import (
     Snapshot,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.console import console, print_json
 from opendrs.cli.options import (
     JSON,
@@ -30,13 +31,9 @@ from opendrs.cli.platform_store import (
     open_operator_store,
     operator_action,
 )
+from opendrs.cli.platforms import ClusterSource
 from opendrs.cli.recorded_state import with_occupied_resources
-from opendrs.cli.sources import (
-    ClusterSource,
-    load_settings,
-    observe,
-    open_source,
-)
+from opendrs.cli.sources import observe, open_source
 from opendrs.config.settings import Settings
 from opendrs.controller import SystemClock
 from opendrs.controller.reservations import KEY_PREFIX, Reservation, reservations_in

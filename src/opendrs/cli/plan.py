@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.console import console, print_json, printable
 from opendrs.cli.options import (
     JSON,
@@ -36,7 +37,7 @@ from opendrs.cli.plan_tables import print_decision
 from opendrs.cli.progress import planning_spinner
 from opendrs.cli.recorded_state import enrich_from_store
 from opendrs.cli.schedule_tables import print_schedule, schedule_document
-from opendrs.cli.sources import load_settings, observe, open_source
+from opendrs.cli.sources import observe, open_source
 from opendrs.cli.time_limit import choose_policy, decide_within
 from opendrs.model import Snapshot
 from opendrs.planning import estimate_schedule

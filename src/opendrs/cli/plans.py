@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 from rich.text import Text
 
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.console import (
     TextCell,
     TextTable,
@@ -21,9 +22,8 @@ from opendrs.cli.formatting import UNKNOWN, format_duration
 from opendrs.cli.mode import platform_argument
 from opendrs.cli.options import JSON, config_option, format_option
 from opendrs.cli.platform_store import open_to_read
-from opendrs.cli.sources import load_settings
 from opendrs.controller.operator_commands import find_plan
-from opendrs.controller.serialization import approval_document, step_document
+from opendrs.controller.step_serialization import approval_document, step_document
 from opendrs.controller.views.plan import PlanEstimates, plan_estimates
 from opendrs.model import (
     PowerOff,

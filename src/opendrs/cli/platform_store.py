@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from getpass import getuser
 
-from opendrs.cli.sources import ClusterSource, has_store
+from opendrs.cli.configuration import has_store
+from opendrs.cli.platforms import ClusterSource
 from opendrs.config import DiagnosticCode
 from opendrs.config.secret_sources import given_sources
 from opendrs.config.settings import Settings

@@ -1,4 +1,4 @@
-"""Kinds and extensions of platforms, and the connection of a configured platform.
+"""Kinds and extensions of platforms, the connection to one, and a connected cluster.
 
 A new kind or extension is one line here. Adapters are imported on demand, so that a
 snapshot file does not require the library of a hypervisor.
@@ -7,6 +7,7 @@ snapshot file does not require the library of a hypervisor.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from pkgutil import resolve_name
 from typing import Any
@@ -16,8 +17,8 @@ from opendrs.config.platform_kinds import (
     PlatformKind,
     PlatformRegistry,
 )
-from opendrs.model import Rule
-from opendrs.ports import Platform
+from opendrs.model import Network, Rule
+from opendrs.ports import Clock, Platform
 from opendrs.power import PowerSettings
 
 POWER = "power"
@@ -70,3 +71,23 @@ def power_settings(connection: PlatformConnection) -> PowerSettings | None:
     """Return the power settings of a configured platform; None if it has none."""
     settings: PowerSettings | None = connection.extensions.get(POWER)
     return settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSource:
+    """A platform with its clock, rules and networks.
+
+    Attributes:
+        platform: The platform.
+        clock: The clock of the platform; simulated platforms have their own.
+        rules: The rules of the configuration.
+        networks: The networks of the configuration.
+        is_persistent: True if the platform outlives this process, so that records
+            must be stored on disk.
+    """
+
+    platform: Platform
+    clock: Clock
+    rules: tuple[Rule, ...] = ()
+    networks: tuple[Network, ...] = ()
+    is_persistent: bool = True

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.console import print_json, warn
 from opendrs.cli.options import (
     JSON,
@@ -19,7 +20,8 @@ from opendrs.cli.options import (
     reject_nan,
     source_argument,
 )
-from opendrs.cli.sources import ClusterSource, load_settings, observe, open_source
+from opendrs.cli.platforms import ClusterSource
+from opendrs.cli.sources import observe, open_source
 from opendrs.config import (
     HistoryFile,
     display_path,

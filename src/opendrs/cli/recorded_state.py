@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from opendrs.cli.sources import ClusterSource, has_store
+from opendrs.cli.configuration import has_store
+from opendrs.cli.platforms import ClusterSource
 from opendrs.config.settings import Settings
 from opendrs.controller import enrich_snapshot
 from opendrs.controller.drained_nodes import with_drained_nodes

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.console import add_row, console, create_table, print_json
 from opendrs.cli.options import JSON, IntegerRange, config_option, format_option
 from opendrs.cli.platform_store import open_to_read
-from opendrs.cli.sources import load_settings
 from opendrs.controller import ReplayedDecision, replay
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.escapes import repr_value

@@ -15,6 +15,7 @@ import click
 from opendrs.cli.backtest_record import load_record
 from opendrs.cli.backtest_report import BacktestReport
 from opendrs.cli.backtest_run import PolicyChoice, row_progress
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.console import TerminalConsole, console, print_json
 from opendrs.cli.options import (
     JSON,
@@ -31,7 +32,6 @@ from opendrs.cli.report_text import (
     read_activity,
     summary,
 )
-from opendrs.cli.sources import load_settings
 from opendrs.config.settings import Settings
 from opendrs.controller import SystemClock
 from opendrs.controller.events import LogEventCode

@@ -13,7 +13,7 @@ from opendrs.cli.backtest_report import row_title
 from opendrs.cli.formatting import format_duration
 from opendrs.cli.report_details import ReportDetails
 from opendrs.cli.report_text import ActivityReport, summary
-from opendrs.controller.serialization import document_path
+from opendrs.controller.step_serialization import document_path
 from opendrs.escapes import escape_text
 from opendrs.model import format_count
 from opendrs.simulation.plots.backtest import draw_backtest

@@ -8,7 +8,7 @@ from opendrs.cli.console import warn
 from opendrs.cli.drain_requests import controller_mode, describe_blocker
 from opendrs.cli.formatting import format_duration
 from opendrs.cli.platform_store import open_to_read
-from opendrs.cli.sources import ClusterSource
+from opendrs.cli.platforms import ClusterSource
 from opendrs.config.controller_settings import Mode
 from opendrs.config.settings import Settings
 from opendrs.controller.clock import POLL_INTERVAL

@@ -13,9 +13,9 @@ from typing import NoReturn
 
 import click
 
+from opendrs.cli.configuration import load_settings, only_platform
 from opendrs.cli.logs import level_option, log_format_option, log_to_stderr
 from opendrs.cli.platform_store import cli_actor
-from opendrs.cli.sources import load_settings, only_platform
 from opendrs.cli.web_stores import open_api_stores
 from opendrs.controller import SystemClock
 from opendrs.controller.events import LogEventCode, log_event

@@ -15,6 +15,7 @@ from opendrs.cli.cluster_tables import (
     print_rule_table,
     rule_problems_document,
 )
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.console import console, print_json
 from opendrs.cli.options import (
     JSON,
@@ -25,7 +26,7 @@ from opendrs.cli.options import (
     source_argument,
 )
 from opendrs.cli.recorded_state import with_recorded_nodes
-from opendrs.cli.sources import load_settings, observe, open_source
+from opendrs.cli.sources import observe, open_source
 from opendrs.config import snapshot_document
 from opendrs.model import DOMAIN_ORIGIN, Snapshot
 from opendrs.rules import compile_rules, violations

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from opendrs.cli.console import warn
 from opendrs.cli.options import JSON
-from opendrs.cli.platforms import PLATFORMS, connect_platform, kind_of
+from opendrs.cli.platforms import ClusterSource, connect_platform, kind_of
 from opendrs.config import (
     Diagnostic,
     DiagnosticCode,
@@ -20,8 +19,7 @@ from opendrs.config import (
     raise_diagnostics,
 )
 from opendrs.config.plausibility import find_impossible
-from opendrs.config.settings import NO_SETTINGS, RESERVED_NAME, Settings
-from opendrs.config.settings_reading import read_settings, read_valid_settings
+from opendrs.config.settings import RESERVED_NAME, Settings
 from opendrs.controller import SystemClock
 from opendrs.controller.history import warn_future_snapshot
 from opendrs.errors import (
@@ -32,111 +30,7 @@ from opendrs.errors import (
 from opendrs.escapes import repr_value
 from opendrs.model import GuestId, Network, NodeAffinity, NodeId, Rule, Snapshot
 from opendrs.platforms.snapshot_file import SnapshotFilePlatform
-from opendrs.ports import Clock, Platform
-from opendrs.simulation import SimulatedClock, SimulatedPlatform, demo_cluster
-from opendrs.simulation.datacenter import LINK_BANDWIDTH
-
-DEFAULT_CONFIG = Path("opendrs.toml")
-_UNRELATED_TABLES = frozenset(
-    {"agent", "api", "limits", "metrics", "notifications", "protection", "rules"}
-)
-"""Tables that neither locate the store of a platform nor determine its mode."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSource:
-    """A platform with its clock, rules and networks.
-
-    Attributes:
-        platform: The platform.
-        clock: The clock of the platform; simulated platforms have their own.
-        rules: The rules of the configuration.
-        networks: The networks of the configuration.
-        is_persistent: True if the platform outlives this process, so that records
-            must be stored on disk.
-    """
-
-    platform: Platform
-    clock: Clock
-    rules: tuple[Rule, ...] = ()
-    networks: tuple[Network, ...] = ()
-    is_persistent: bool = True
-
-
-def load_settings(config: Path | None) -> Settings:
-    """Return the settings of the configuration file.
-
-    Args:
-        config: The file; None for `./opendrs.toml`, which is optional.
-
-    Raises:
-        ConfigurationError: The file is invalid; with all errors.
-    """
-    path = _config_path(config)
-    return NO_SETTINGS if path is None else read_settings(path, PLATFORMS)
-
-
-def load_store_settings(config: Path | None, platform: str) -> Settings:
-    """Return the settings for a command that needs only the store of *platform*.
-
-    A controller goes on with its former configuration while the file is invalid. Errors
-    that concern neither the store nor the mode are warnings.
-
-    Args:
-        config: The file; None for `./opendrs.toml`, which is optional.
-        platform: Name of the platform.
-
-    Raises:
-        ConfigurationError: The file is invalid otherwise; with all errors.
-    """
-    path = _config_path(config)
-    if path is None:
-        return NO_SETTINGS
-    settings, diagnostics = read_valid_settings(path, PLATFORMS)
-    if not all(_is_unrelated(each.path, platform) for each in diagnostics):
-        raise_diagnostics(display_path(path), diagnostics)
-    for each in diagnostics:
-        warn(f"warning: {display_path(path)}: {each}")
-    return settings
-
-
-def has_store(name: str, settings: Settings) -> bool:
-    """Return False if the platform *name* has no store; True if that is unknown."""
-    path = settings.store_path(name)
-    try:
-        return path is None or path.exists()
-    except (OSError, ValueError):  # opening the store reports the error
-        return True
-
-
-def _is_unrelated(path: KeyPath, platform: str) -> bool:
-    """Return True if an error at *path* concerns neither the store nor the mode."""
-    table, *keys = path or ("",)
-    if table == "platform":
-        return bool(keys) and keys[0] != platform
-    if table == "policy":
-        return bool(keys) and keys[0] != "name"
-    return table in _UNRELATED_TABLES
-
-
-def _config_path(config: Path | None) -> Path | None:
-    """Return the configuration file; None if none is given and the default is absent.
-
-    The use of the default is printed.
-    """
-    if config is not None:
-        return config
-    if not _exists(DEFAULT_CONFIG):
-        return None
-    warn(f"using ./{DEFAULT_CONFIG}")
-    return DEFAULT_CONFIG
-
-
-def _exists(config: Path) -> bool:
-    try:
-        return config.exists()
-    except OSError:  # no permission for the working directory
-        return False
+from opendrs.ports import Platform
 
 
 def open_source(
@@ -220,6 +114,13 @@ def simulated_source(*, seed: int, pace: float = 0.0) -> ClusterSource:
         pace: Real seconds for each simulated second; 0 to never wait. With 1, the
             system clock is used, so that agents share the time of the cluster.
     """
+    from opendrs.simulation import (  # noqa: PLC0415 - only for a simulated cluster
+        SimulatedClock,
+        SimulatedPlatform,
+        demo_cluster,
+    )
+    from opendrs.simulation.datacenter import LINK_BANDWIDTH  # noqa: PLC0415 - as above
+
     system_clock = SystemClock()
     clock = (
         system_clock
@@ -229,30 +130,6 @@ def simulated_source(*, seed: int, pace: float = 0.0) -> ClusterSource:
     cluster = replace(demo_cluster(seed), bandwidth=LINK_BANDWIDTH)
     platform = SimulatedPlatform(cluster, clock, name="demo", seed=seed)
     return ClusterSource(platform=platform, clock=clock, is_persistent=False)
-
-
-def only_platform(settings: Settings, config: Path) -> str:
-    """Return the name of the only configured platform.
-
-    Raises:
-        UnknownPlatformError: There is none, or more than one.
-    """
-    if len(settings.platforms) != 1:
-        names = ", ".join(sorted(settings.platforms)) or "none but demo"
-        raise UnknownPlatformError(
-            f"{display_path(config)}: platform: expected one, got "
-            f"{len(settings.platforms)}; select it with --platform NAME "
-            f"(configured: {names})",
-            code=DiagnosticCode.INCONSISTENT,
-        )
-    (name,) = settings.platforms
-    return name
-
-
-def command_target(platform: str, config: Path) -> str:
-    """Return *platform* and the option `--config` if *config* is not the default."""
-    options = [] if config == DEFAULT_CONFIG else ["--config", str(config.absolute())]
-    return shlex.join([platform, *options])
 
 
 def simulation_pace(output_format: str) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from opendrs.cli.breaker import breaker_text
+from opendrs.cli.configuration import load_store_settings
 from opendrs.cli.console import console, print_indented, print_json, printable
 from opendrs.cli.formatting import describe_action, format_bytes, format_duration
 from opendrs.cli.mode import following_mode_text
@@ -18,10 +19,10 @@ from opendrs.cli.options import JSON, config_option, format_option
 from opendrs.cli.plans import step_count
 from opendrs.cli.platform_store import open_to_read
 from opendrs.cli.schedule_status import EntryStatus, by_next_due, schedule_status
-from opendrs.cli.sources import load_store_settings
 from opendrs.controller import SystemClock
 from opendrs.controller.drained_nodes import drained_nodes
 from opendrs.controller.modes import (
+    BREAKER_KEY,
     MODE_TEXTS,
     OPERATOR_ENTRIES,
     EffectiveMode,
@@ -29,18 +30,17 @@ from opendrs.controller.modes import (
     open_api_breaker,
     overall_mode,
 )
-from opendrs.controller.policy_schedule import cycle_starts
-from opendrs.controller.progress_record import recorded_progress
-from opendrs.controller.protection import BREAKER_KEY
-from opendrs.controller.serialization import action_document, plain
 from opendrs.controller.status import (
     ControllerProcess,
     LastCycle,
+    cycle_starts,
     is_recent,
     is_running,
     recorded_cycle,
     recorded_process,
+    recorded_progress,
 )
+from opendrs.controller.step_serialization import action_document, plain
 from opendrs.model import NodeId, format_count, format_timestamp
 from opendrs.ports import (
     OPEN_PLAN_STATES,

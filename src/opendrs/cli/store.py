@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.console import console, print_json
 from opendrs.cli.options import JSON, config_option, format_option
-from opendrs.cli.sources import load_settings
 from opendrs.config import display_path
 from opendrs.errors import ConfigurationError, DiagnosticCode, StoreError
 from opendrs.store import backup_sqlite

@@ -12,11 +12,11 @@ import click
 from rich.live import Live
 
 from opendrs.api.state_reader import StateReader
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.console import console
 from opendrs.cli.options import QuantityRange, config_option
 from opendrs.cli.platform_store import open_to_read
 from opendrs.cli.progress import disable_echo
-from opendrs.cli.sources import load_settings
 from opendrs.cli.top_screen import Overview, overview_text
 from opendrs.config.settings import Settings
 from opendrs.controller import SystemClock

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from opendrs.cli.apply_cycle import FAILURE, INCOMPLETE
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.console import console, print_json, warn
 from opendrs.cli.controller_policies import configured_policy
 from opendrs.cli.drain_requests import (
@@ -21,7 +22,7 @@ from opendrs.cli.maintenance_cycles import (
 )
 from opendrs.cli.options import JSON, config_option, format_option
 from opendrs.cli.output import record_document
-from opendrs.cli.sources import load_settings, open_source, require_writable
+from opendrs.cli.sources import open_source, require_writable
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.escapes import repr_value
 from opendrs.model import format_count

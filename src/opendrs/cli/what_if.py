@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.console import console, print_json
 from opendrs.cli.options import (
     JSON,
@@ -33,7 +34,7 @@ from opendrs.cli.scenario_tables import (
     answer_document,
     print_answer,
 )
-from opendrs.cli.sources import load_settings, observe, open_source
+from opendrs.cli.sources import observe, open_source
 from opendrs.config.policy_loading import parse_assignments
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import Limits, Snapshot

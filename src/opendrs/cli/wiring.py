@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from opendrs.api.tls import check_credentials
+from opendrs.cli.configuration import command_target
 from opendrs.cli.controller_policies import (
     configured_policy,
     configured_schedule,
@@ -19,13 +20,8 @@ from opendrs.cli.controller_policies import (
     source_of_decisions,
 )
 from opendrs.cli.platform_store import open_store
-from opendrs.cli.platforms import connect_platform
-from opendrs.cli.sources import (
-    ClusterSource,
-    command_target,
-    name_mismatches,
-    observe,
-)
+from opendrs.cli.platforms import ClusterSource, connect_platform
+from opendrs.cli.sources import name_mismatches, observe
 from opendrs.config import raise_diagnostics
 from opendrs.config.settings import ApiSettings, Settings
 from opendrs.controller import CancellationToken, ExecutionContext

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from opendrs.config.diagnostics import Diagnostic, KeyPath
@@ -37,6 +38,18 @@ def _check_no_snapshot(snapshot: Snapshot) -> Iterator[OnlineCheck]:
 
 def _require_nothing() -> None:
     """Return: no library is required."""
+
+
+def on_demand(target: str) -> Callable[..., Any]:
+    """Return a function that imports *target*, given as module:name, and calls it.
+
+    Settings can then be read without the modules and libraries of the adapter.
+    """
+
+    def call(*arguments: object) -> Any:  # noqa: ANN401 - the result of the target
+        return resolve_name(target)(*arguments)
+
+    return call
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,23 @@ def _load_entry_point(point: EntryPoint) -> type[Policy[Any]]:
     return policy_class
 
 
+def recorded_limits(settings: Mapping[str, Any]) -> Limits:
+    """Return the limits in the recorded settings of a policy.
+
+    Raises:
+        LookupError, ValueError: They are missing or invalid.
+    """
+    limits = TableBinder(Limits, without_none(settings["limits"]))
+    if limits.value is None:
+        raise ValueError(f"limits: {limits.diagnostics[0]}")
+    return limits.value
+
+
+def without_none(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return recorded settings without those that are None, which are not set."""
+    return {key: value for key, value in table.items() if value is not None}
+
+
 def parse_assignments(assignments: Iterable[str]) -> dict[str, object]:
     """Return the values of assignments such as `threshold=0.2`.
 

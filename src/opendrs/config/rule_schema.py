@@ -211,4 +211,4 @@ RuleEntry = (
     | GuestPriorityEntry
 )
 RuleEntries = list[Annotated[RuleEntry, Field(discriminator="kind")]]
-RULES = TypeAdapter(RuleEntries)
+RULES = TypeAdapter(RuleEntries, config=ConfigDict(defer_build=True))

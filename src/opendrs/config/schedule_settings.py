@@ -13,7 +13,7 @@ from opendrs.config.diagnostics import KeyPath, suggestion
 from opendrs.errors import InvalidSettingError
 from opendrs.escapes import repr_value
 from opendrs.model import Seconds
-from opendrs.policies.consolidation import Consolidate
+from opendrs.policies import CONSOLIDATE
 
 DAY_NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MINUTES_PER_DAY = 24 * 60
@@ -100,7 +100,7 @@ Schedule = Sequence[ScheduleSettings]
 
 def agent_intervals(schedule: Schedule) -> tuple[float, ...]:
     """Return the intervals of the entries that decide on requests of agents."""
-    found = {each.interval for each in schedule if each.policy == Consolidate.name}
+    found = {each.interval for each in schedule if each.policy == CONSOLIDATE}
     return tuple(sorted(found))
 
 
@@ -114,20 +114,18 @@ def agent_problem(policy: str, schedule: Schedule) -> tuple[KeyPath, str] | None
     Returns:
         The setting that does not fit, and the error.
     """
-    if not schedule and policy != Consolidate.name:
-        error = (
-            f"[api] requires the policy {Consolidate.name}, got {repr_value(policy)}"
-        )
+    if not schedule and policy != CONSOLIDATE:
+        error = f"[api] requires the policy {CONSOLIDATE}, got {repr_value(policy)}"
         return ("policy", "name"), error
     intervals = agent_intervals(schedule)
     if schedule and not intervals:
-        error = f"[api] requires an entry with the policy {Consolidate.name}"
+        error = f"[api] requires an entry with the policy {CONSOLIDATE}"
         return ("schedule",), error
     if len(intervals) <= 1:
         return None
     listed = ", ".join(f"{seconds:g} s" for seconds in intervals)
     return ("schedule",), (
-        f"expected one interval in all entries of {Consolidate.name}, that of the "
+        f"expected one interval in all entries of {CONSOLIDATE}, that of the "
         f"agents, got {listed}"
     )
 

@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from opendrs.model import MAX_AMOUNT, SIZE
 
-STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 def _parse_timestamp(value: object) -> datetime:

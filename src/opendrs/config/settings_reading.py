@@ -54,6 +54,7 @@ from opendrs.config.web_settings import WebSettings
 from opendrs.errors import ConfigurationError, UnknownPolicyError
 from opendrs.escapes import repr_value
 from opendrs.model import DEFAULT_LIMITS, DEFAULT_PROTECTION, Limits, Protection
+from opendrs.policies import BUILT_IN_POLICIES
 
 _TABLES = frozenset(
     {
@@ -284,8 +285,8 @@ class _SettingsReader:
         """Check the settings of *entry* with those of the table of the policy."""
         before = len(self.diagnostics)
         self._check_policy((*at, "policy"), entry.policy, {}, limits)
-        if len(self.diagnostics) == before:
-            values = {**policies.get(entry.policy, {}), **entry.settings}
+        values = {**policies.get(entry.policy, {}), **entry.settings}
+        if values and len(self.diagnostics) == before:
             found = bind_policy(entry.policy, values, limits, (*at, "settings"))
             known = bind_policy(entry.policy, policies.get(entry.policy, {}), limits)
             if not known.diagnostics:  # they are reported for that table
@@ -386,6 +387,8 @@ class _SettingsReader:
             )
             self._diagnose(at, message, DiagnosticCode.WRONG_TYPE)
             return
+        if not values and name in BUILT_IN_POLICIES:
+            return  # its defaults are valid: import no policy that may not be used
         try:
             self.diagnostics += bind_policy(name, values, limits, at).diagnostics
         except UnknownPolicyError as error:

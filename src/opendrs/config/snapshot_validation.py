@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from opendrs.config.diagnostics import (
     Diagnostic,
@@ -16,7 +16,7 @@ from opendrs.config.diagnostics import (
     pydantic_diagnostics,
 )
 from opendrs.config.parsing import as_mapping
-from opendrs.config.rule_schema import RuleEntries
+from opendrs.config.rule_schema import RULES
 from opendrs.config.schema_types import Name
 from opendrs.config.snapshot_schema import (
     FIELDS,
@@ -32,13 +32,11 @@ MAX_DIAGNOSTICS = 1000  # of one document
 MAX_FIELDS = 1000  # of a node or a guest
 MAX_RULE_FIELDS = 100_000  # of a rule, which may have a priority for each node
 
+_DEFERRED = ConfigDict(defer_build=True)  # until the first document
 _TABLE_ADAPTERS: Mapping[str, TypeAdapter[Any]] = {
-    "nodes": TypeAdapter(dict[Name, NodeEntry]),
-    "guests": TypeAdapter(dict[Name, GuestEntry]),
+    "nodes": TypeAdapter(dict[Name, NodeEntry], config=_DEFERRED),
+    "guests": TypeAdapter(dict[Name, GuestEntry], config=_DEFERRED),
 }
-
-_RULES_ADAPTER = TypeAdapter(RuleEntries)
-
 
 # Fields of opendrs-snapshot/1 before version 0.1, with their present names.
 FORMER_FIELDS = {
@@ -127,7 +125,7 @@ class _SnapshotValidator:
                 yield excess
                 continue
             try:
-                self.entry["rules"] += _RULES_ADAPTER.validate_python([rule])
+                self.entry["rules"] += RULES.validate_python([rule])
             except ValidationError as error:
                 for diagnostic in pydantic_diagnostics(error, ("rules",), FIELDS):
                     path = ("rules", index, *diagnostic.path[2:])

@@ -17,7 +17,7 @@ from opendrs.model import (
     time_as_text,
     time_from_text,
 )
-from opendrs.policies import Drain, Return
+from opendrs.policies import DRAIN, RETURN
 from opendrs.ports import Store
 
 DRAIN_PREFIX = "operator/drain/"
@@ -167,6 +167,6 @@ def maintenance_limits(limits: Limits) -> Limits:
 
 def limits_of(policy: str, limits: Limits) -> Limits:
     """Return *limits* as they apply to a plan of the policy with the name *policy*."""
-    if policy in (Drain.name, Return.name):
+    if policy in (DRAIN, RETURN):
         return maintenance_limits(limits)
     return limits

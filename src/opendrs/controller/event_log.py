@@ -16,7 +16,8 @@ from opendrs.controller.execution_context import CancellationToken, ExecutionObs
 from opendrs.controller.observers import NullControllerObserver
 from opendrs.controller.plan_records import outcome_text
 from opendrs.controller.protection import busy_nodes
-from opendrs.controller.serialization import action_document, violation_documents
+from opendrs.controller.serialization import violation_documents
+from opendrs.controller.step_serialization import action_document
 from opendrs.guard import Rejection
 from opendrs.model import (
     DEFAULT_PROTECTION,

@@ -16,7 +16,7 @@ from typing import Self
 from opendrs.controller.cycle import CycleResult
 from opendrs.controller.events import LOGGER, LogEventCode, MaskFilter
 from opendrs.controller.observers import NullControllerObserver
-from opendrs.controller.serialization import plain
+from opendrs.controller.step_serialization import plain
 from opendrs.errors import PlatformError, StoreError
 from opendrs.ports import Clock, EventLog, EventRecord, Store
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from opendrs.config.policy_loading import recorded_limits
 from opendrs.config.snapshot_reading import recorded_snapshot_from
-from opendrs.controller.replay import recorded_limits
-from opendrs.controller.serialization import document_path
 from opendrs.controller.stay_reasons import StayReason, StayReasons
+from opendrs.controller.step_serialization import document_path
 from opendrs.errors import ConfigurationError, StoreError
 from opendrs.model import (
     DOMAIN_ORIGIN,

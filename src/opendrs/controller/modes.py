@@ -14,7 +14,6 @@ from enum import StrEnum
 from opendrs.config.controller_settings import ControllerSettings, Mode
 from opendrs.config.schedule_settings import ScheduleSettings
 from opendrs.config.settings import Settings
-from opendrs.controller.protection import BREAKER_KEY
 from opendrs.controller.scheduling import calendar_of, describe_entry
 from opendrs.model import (
     Guest,
@@ -33,6 +32,8 @@ from opendrs.policies import DecisionReason
 OPERATOR_ENTRIES = "operator/"
 MODE_KEY = "operator/mode"
 PAUSE_KEY = "operator/pause"
+BREAKER_KEY = "operator/breaker"
+RESET_KEY = "operator/breaker-reset"
 API_BREAKER_KEY = "operator/api-breaker"
 REPAIR_REASONS = frozenset(
     {

@@ -14,13 +14,14 @@ from opendrs.config.controller_settings import Mode
 from opendrs.controller.drained_nodes import RETURN_PREFIX, DrainedNode, GuestReturn
 from opendrs.controller.modes import (
     API_BREAKER_KEY,
+    BREAKER_KEY,
     MODE_KEY,
     PAUSE_KEY,
+    RESET_KEY,
     ModeChange,
     Pause,
     with_prerequisites,
 )
-from opendrs.controller.protection import BREAKER_KEY, RESET_KEY
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.escapes import repr_value
 from opendrs.model import (
@@ -31,7 +32,7 @@ from opendrs.model import (
     format_timestamp,
     time_as_text,
 )
-from opendrs.policies import Drain
+from opendrs.policies import DRAIN
 from opendrs.ports import (
     ActionOrigin,
     Clock,
@@ -220,7 +221,7 @@ def end_drain(
 
 def _drains(plan: PlanRecord, node: NodeId) -> bool:
     """Return True if *plan* is a drain that migrates guests from *node*."""
-    return plan.policy == Drain.name and any(
+    return plan.policy == DRAIN and any(
         not isinstance(step.action, PowerOn | PowerOff) and step.action.source == node
         for step in plan.steps
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,12 +16,10 @@ from opendrs.controller.scheduling import (
     describe_entry,
     waiting_entries,
 )
-from opendrs.model import Limits, Snapshot, Step, decoding, time_as_text, time_from_text
+from opendrs.controller.status import SCHEDULE_PREFIX, STARTED_AT, cycle_starts
+from opendrs.model import Limits, Snapshot, Step, time_as_text
 from opendrs.policies import Decision, Drain, Policy
 from opendrs.ports import Clock, Store
-
-SCHEDULE_PREFIX = "schedule/"
-_STARTED = "started_at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +113,7 @@ class PolicySchedule:
             self._current = self._entries[name]
             self._started[name] = self._clock.now()
             started_at = time_as_text(self._started[name])
-            self._store.save(f"{SCHEDULE_PREFIX}{name}", {_STARTED: started_at})
+            self._store.save(f"{SCHEDULE_PREFIX}{name}", {STARTED_AT: started_at})
 
     def cycle_failed(self) -> None:
         """Record that the cluster was unreachable: the entry is still due."""
@@ -183,20 +181,3 @@ class PolicySchedule:
             open=list(names),
             entries=states,
         )
-
-
-def cycle_starts(store: Store) -> dict[str, datetime]:
-    """Return the start of the last cycle of each entry of a schedule, by name.
-
-    Raises:
-        StoreError: The store cannot be read, or a record is damaged.
-    """
-    return {
-        key.removeprefix(SCHEDULE_PREFIX): _start(key, entry)
-        for key, entry in store.load_all(SCHEDULE_PREFIX).items()
-    }
-
-
-def _start(key: str, entry: Mapping[str, object]) -> datetime:
-    with decoding(f"the entry {key}", entry):
-        return time_from_text(str(entry[_STARTED]))

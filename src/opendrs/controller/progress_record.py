@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from opendrs.controller.observers import NullControllerObserver
+from opendrs.controller.status import PROGRESS_KEY
 from opendrs.model import Step, StepId, format_timestamp
 from opendrs.ports import Clock, StepRecord, Store, TaskStatus
 
-PROGRESS_KEY = "controller/progress"
 RECORD_INTERVAL = 1.0  # seconds between two records
 
 
@@ -60,16 +60,3 @@ class ProgressRecorder(NullControllerObserver):
             return
         self._store.save(PROGRESS_KEY, {"steps": list(self._steps.values())})
         self._recorded_at, self._is_changed = now, False
-
-
-def recorded_progress(store: Store) -> list[dict[str, Any]]:
-    """Return the progress of running migrations; empty if none is recorded.
-
-    Raises:
-        StoreError: The store cannot be read.
-    """
-    found = store.load(PROGRESS_KEY) or {}
-    steps = found.get("steps")
-    if not isinstance(steps, list):
-        return []
-    return [each for each in steps if isinstance(each, dict)]

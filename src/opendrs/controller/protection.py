@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.execution_context import ExecutionContext
+from opendrs.controller.modes import BREAKER_KEY, RESET_KEY
 from opendrs.guard import Rejection, RejectionReason, check_budgets
 from opendrs.model import (
     Limits,
@@ -29,8 +30,6 @@ from opendrs.model import (
 from opendrs.ports import Outcome, StepRecord, Store
 from opendrs.rules import undo_rules, without_undo_rules
 
-BREAKER_KEY = "operator/breaker"
-RESET_KEY = "operator/breaker-reset"
 SETTLE_TIME = timedelta(minutes=1)  # until a snapshot shows where a guest arrived
 _NEVER_STARTED = frozenset({Outcome.REJECTED, Outcome.SKIPPED})
 

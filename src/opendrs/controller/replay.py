@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from opendrs.config.binding import TableBinder
-from opendrs.config.policy_loading import build_policy
+from opendrs.config.policy_loading import build_policy, recorded_limits, without_none
 from opendrs.config.snapshot_reading import recorded_snapshot_from
 from opendrs.controller.agent_requests import repair_before_requests
-from opendrs.controller.serialization import plain, plan_document
+from opendrs.controller.serialization import plan_document
+from opendrs.controller.step_serialization import plain
 from opendrs.errors import ConfigurationError, StoreError
-from opendrs.model import Limits, Snapshot
+from opendrs.model import Snapshot
 from opendrs.optimizer import Portion
 from opendrs.policies import (
     Decision,
@@ -79,28 +79,12 @@ def replay(cycle: CycleRecord) -> ReplayedDecision:
 
 def _policy(name: str, settings: Mapping[str, Any]) -> Policy[Any]:
     """Return the policy with the recorded settings; None stands for no setting."""
-    values = _without_none(settings)
+    values = without_none(settings)
     del values["limits"]
     for policy in (Drain, Return):
         if name == policy.name:
             return policy(limits=recorded_limits(settings))
     return build_policy(name, values, recorded_limits(settings))
-
-
-def recorded_limits(settings: Mapping[str, Any]) -> Limits:
-    """Return the limits in the recorded settings of a policy.
-
-    Raises:
-        LookupError, ValueError: They are missing or invalid.
-    """
-    limits = TableBinder(Limits, _without_none(settings["limits"]))
-    if limits.value is None:
-        raise ValueError(f"limits: {limits.diagnostics[0]}")
-    return limits.value
-
-
-def _without_none(table: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in table.items() if value is not None}
 
 
 def _decide(

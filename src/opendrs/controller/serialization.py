@@ -1,89 +1,21 @@
-"""Plain (JSON) form of plans, decisions and cycle records."""
+"""Plain (JSON) form of decisions and cycle records."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 from opendrs.arrays import skipped_by_reason
 from opendrs.config import snapshot_document
-from opendrs.model import (
-    ACTION_KINDS,
-    Action,
-    DiskMove,
-    Limits,
-    PowerOff,
-    PowerOn,
-    Snapshot,
-    Step,
-    format_timestamp,
-)
+from opendrs.controller.step_serialization import plain, step_document
+from opendrs.model import Limits, Snapshot
 from opendrs.optimizer import Portion
 from opendrs.planning import estimate_duration, link_bandwidth
 from opendrs.policies import Decision, Policy
-from opendrs.ports import CycleRecord, PlanApproval
+from opendrs.ports import CycleRecord
 from opendrs.rules import Violation, violation_change
-
-
-def action_document(action: Action) -> dict[str, object]:
-    """Return *action* as plain values; a power action has only a target.
-
-    The move of a disk has its node as source and target, and the storages of the disk.
-    """
-    if isinstance(action, PowerOn | PowerOff):
-        guest, source, target = None, None, action.node
-    else:
-        guest, source, target = action.guest, action.source, action.target
-    return {
-        "kind": ACTION_KINDS[type(action)],
-        "guest": guest,
-        "source": source,
-        "target": target,
-        **({"disk": _disk_document(action)} if isinstance(action, DiskMove) else {}),
-    }
-
-
-def _disk_document(move: DiskMove) -> dict[str, object]:
-    return {
-        "name": move.disk,
-        "source": move.source_storage,
-        "target": move.target_storage,
-    }
-
-
-def document_path(action: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return what *action* as plain values moves, from where, and to where.
-
-    As `path_of`, with empty texts for what a power action does not have.
-    """
-    guest, disk = action["guest"] or "", action.get("disk")
-    if disk:
-        return f"{guest} ({disk['name']})", disk["source"], disk["target"]
-    return guest, action["source"] or "", action["target"] or ""
-
-
-def approval_document(approval: PlanApproval | None) -> dict[str, object] | None:
-    """Return *approval* of a plan as plain values; None without one."""
-    if approval is None:
-        return None
-    return {
-        "user": approval.user,
-        "at": format_timestamp(approval.at),
-        "steps": list(approval.steps),
-    }
-
-
-def step_document(step: Step) -> dict[str, object]:
-    """Return *step* as plain values."""
-    return {
-        "id": step.id,
-        **action_document(step.action),
-        "depends_on": list(step.depends_on),
-        "detail": step.detail,
-    }
 
 
 def plan_document(
@@ -182,12 +114,3 @@ def _estimates(
         for step in decision.plan.steps
     }
     return {"estimates": seconds} if seconds else {}
-
-
-def plain(value: object) -> Any:  # noqa: ANN401 - any JSON value
-    """Return *value* as plain JSON values; numbers that are not finite become None."""
-    return json.loads(json.dumps(value, default=str), parse_constant=_unknown)
-
-
-def _unknown(name: str) -> None:
-    """Return None for a number that JSON cannot represent."""

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from opendrs import __version__
-from opendrs.controller.cycle import CycleResult
-from opendrs.controller.observers import NullControllerObserver
-from opendrs.errors import PlatformError, StoreError
-from opendrs.model import time_as_text, time_from_text
-from opendrs.ports import Clock, LeaseHolder, StepRecord, Store
+from opendrs.errors import StoreError
+from opendrs.model import decoding, time_from_text
+from opendrs.ports import LeaseHolder, StepRecord, Store
 
 CONTROLLER_KEY = "controller"
 CYCLE_KEY = "controller/cycle"
+PROGRESS_KEY = "controller/progress"
+SCHEDULE_PREFIX = "schedule/"  # entries with the start of the last cycle
+STARTED_AT = "started_at"
 FAILED = "failed"  # reason code of a cycle without a decision
 MAX_MISSED_INTERVALS = 3
 
@@ -90,72 +89,6 @@ def is_recent(
     return (now - since).total_seconds() <= limit or bool(open_steps)
 
 
-class StatusRecorder(NullControllerObserver):
-    """Controller observer that records the status in the store.
-
-    Args:
-        clock: The time.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._store: Store | None = None
-        self._started_at = clock.now()
-
-    def lease_acquired(self, store: Store) -> None:
-        """Keep the store."""
-        self._store, self._started_at = store, self._clock.now()
-
-    def configured(self, policy: str, interval: float) -> None:
-        """Record the process and its configuration."""
-        self._save(
-            CONTROLLER_KEY,
-            {
-                "host": socket.gethostname(),
-                "pid": os.getpid(),
-                "version": __version__,
-                "started_at": time_as_text(self._started_at),
-                "policy": policy,
-                "interval": interval,
-            },
-        )
-
-    def cycle_finished(self, result: CycleResult, seconds: float) -> None:
-        """Record the decision."""
-        if result.decided is not None:
-            decision = result.decided.decision
-            self._save_cycle(
-                seconds,
-                decision.reason.value,
-                decision.detail,
-                len(decision.plan.steps),
-                result.decided.policy.name,
-            )
-
-    def cycle_failed(self, error: PlatformError, seconds: float) -> None:
-        """Record the error."""
-        self._save_cycle(seconds, FAILED, str(error), 0)
-
-    def _save_cycle(
-        self, seconds: float, reason: str, detail: str, steps: int, policy: str = ""
-    ) -> None:
-        self._save(
-            CYCLE_KEY,
-            {
-                "ended_at": time_as_text(self._clock.now()),
-                "seconds": seconds,
-                "reason": reason,
-                "detail": detail,
-                "steps": steps,
-                "policy": policy,
-            },
-        )
-
-    def _save(self, key: str, value: dict[str, object]) -> None:
-        if self._store is not None:
-            self._store.save(key, value)
-
-
 def recorded_process(store: Store) -> ControllerProcess | None:
     """Return the controller that last held the lease; None if there was none.
 
@@ -198,3 +131,33 @@ def recorded_cycle(store: Store) -> LastCycle | None:
         )
     except (KeyError, ValueError, StoreError) as error:
         raise StoreError(f"store: damaged: {CYCLE_KEY}") from error
+
+
+def cycle_starts(store: Store) -> dict[str, datetime]:
+    """Return the start of the last cycle of each entry of a schedule, by name.
+
+    Raises:
+        StoreError: The store cannot be read, or a record is damaged.
+    """
+    return {
+        key.removeprefix(SCHEDULE_PREFIX): _cycle_start(key, entry)
+        for key, entry in store.load_all(SCHEDULE_PREFIX).items()
+    }
+
+
+def _cycle_start(key: str, entry: Mapping[str, object]) -> datetime:
+    with decoding(f"the entry {key}", entry):
+        return time_from_text(str(entry[STARTED_AT]))
+
+
+def recorded_progress(store: Store) -> list[dict[str, Any]]:
+    """Return the progress of running migrations; empty if none is recorded.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    found = store.load(PROGRESS_KEY) or {}
+    steps = found.get("steps")
+    if not isinstance(steps, list):
+        return []
+    return [each for each in steps if isinstance(each, dict)]

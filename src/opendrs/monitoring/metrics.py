@@ -19,9 +19,8 @@ from prometheus_client.registry import Collector
 
 from opendrs import __version__
 from opendrs.controller.cycle import CycleResult
-from opendrs.controller.modes import OPERATOR_ENTRIES, open_api_breaker
+from opendrs.controller.modes import BREAKER_KEY, OPERATOR_ENTRIES, open_api_breaker
 from opendrs.controller.observers import NullControllerObserver
-from opendrs.controller.protection import BREAKER_KEY
 from opendrs.errors import PlatformError
 from opendrs.guard import Rejection, RejectionReason
 from opendrs.metrics import ImbalanceMetric, imbalance

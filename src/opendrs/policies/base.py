@@ -14,6 +14,9 @@ from opendrs.model import EMPTY_PLAN, GuestId, Limits, NodeId, Plan, Snapshot
 MemoryT = TypeVar("MemoryT")
 MemoryT_co = TypeVar("MemoryT_co", covariant=True)
 
+# Names of policies that other packages treat specially.
+CONSOLIDATE, DRAIN, RETURN = "consolidate", "drain", "return"
+
 
 class DecisionReason(StrEnum):
     """Reason of a decision. The values are stable."""

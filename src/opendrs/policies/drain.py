@@ -28,7 +28,7 @@ from opendrs.model import (
     format_count,
     format_list,
 )
-from opendrs.policies.base import Decision, DecisionReason
+from opendrs.policies.base import DRAIN, RETURN, Decision, DecisionReason
 from opendrs.policies.optimize import Optimize
 from opendrs.policies.optimize.budget import UNLIMITED
 from opendrs.policies.optimize.encoding import EncodedCluster
@@ -80,7 +80,7 @@ class Drain:
         limits: Limits of the operator.
     """
 
-    name: ClassVar[str] = "drain"
+    name: ClassVar[str] = DRAIN
     limits: Limits = DEFAULT_LIMITS
 
     def initial_memory(self) -> None:
@@ -167,7 +167,7 @@ class Return:
         limits: Limits of the operator.
     """
 
-    name: ClassVar[str] = "return"
+    name: ClassVar[str] = RETURN
     limits: Limits = DEFAULT_LIMITS
 
     def initial_memory(self) -> ReturnMemory:

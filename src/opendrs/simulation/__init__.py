@@ -1,5 +1,5 @@
 """Simulation: a platform with its own clock, and experiments over recorded load."""
 
-from opendrs.simulation.clock import SimulatedClock as SimulatedClock
-from opendrs.simulation.demo import demo_cluster as demo_cluster
-from opendrs.simulation.platform import SimulatedPlatform as SimulatedPlatform
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

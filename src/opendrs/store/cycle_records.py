@@ -24,7 +24,6 @@ from sqlalchemy import Connection, Row, delete, exists, insert, select, update
 from opendrs.escapes import repr_value
 from opendrs.model import DamagedRecordError, decoding, require_type, value_as_text
 from opendrs.ports import CycleRecord
-from opendrs.store.document_delta import decode_delta, encode_delta
 from opendrs.store.tables import CYCLE_PARTS, CYCLES, STEPS, time_from_column
 
 DECISION, NODES, GUESTS, OTHER = "decision", "nodes", "guests", "other"
@@ -133,6 +132,9 @@ def _deltas(
     parts: Parts, base: Base | None, decided_at: datetime
 ) -> dict[str, bytes] | None:
     """Return the differences from *base*; None if a new base is needed."""
+    # Imported here: it loads NumPy, which no summary of a cycle needs.
+    from opendrs.store.document_delta import encode_delta  # noqa: PLC0415
+
     if base is None or base.parts.keys() != parts.keys():
         return None
     if not timedelta() <= decided_at - base.decided_at < BASE_AGE:
@@ -198,6 +200,10 @@ class CycleReader:
         with decoding("a part of a cycle", [cycle, name]):
             if row.base is None:
                 return decompress(row.content)
+            from opendrs.store.document_delta import (  # noqa: PLC0415 - loads NumPy
+                decode_delta,
+            )
+
             return decode_delta(self._base(connection, row.base, name), row.content)
 
     def record(self, connection: Connection, cycle: int) -> CycleRecord | None:

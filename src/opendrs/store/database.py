@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from enum import Enum, auto
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import (
     Column,
@@ -23,7 +23,7 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from opendrs.errors import StoreError
@@ -71,6 +71,9 @@ from opendrs.store.tables import (
     USAGE_HISTORIES,
     time_from_column,
 )
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql
 
 T = TypeVar("T")
 
@@ -313,8 +316,11 @@ def add_new(
 
 def _insert(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
     """Return an INSERT in the dialect of *connection*."""
-    is_sqlite = connection.dialect.name == "sqlite"
-    return sqlite.insert(table) if is_sqlite else postgresql.insert(table)
+    if connection.dialect.name == "sqlite":
+        return sqlite.insert(table)
+    from sqlalchemy.dialects import postgresql  # noqa: PLC0415 - a store in SQLite has none
+
+    return postgresql.insert(table)
 
 
 def _correction(table: Table, limits: Mapping[str, datetime], now: datetime) -> Update:

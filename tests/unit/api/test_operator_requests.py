@@ -10,8 +10,7 @@ import httpx2
 import pytest
 
 from opendrs.config.controller_settings import Mode
-from opendrs.controller.modes import API_BREAKER_KEY
-from opendrs.controller.protection import BREAKER_KEY
+from opendrs.controller.modes import API_BREAKER_KEY, BREAKER_KEY
 from opendrs.model import time_as_text
 from opendrs.ports import PlanState, Role
 from support.builders import NOON

@@ -18,9 +18,9 @@ from opendrs.api import event_stream, gateway, state_feed, web_server
 from opendrs.api.schema.state import StateDocument, StateMessage
 from opendrs.config.controller_settings import Mode
 from opendrs.config.web_settings import WebSettings
+from opendrs.controller.modes import BREAKER_KEY
 from opendrs.controller.operator_commands import Actor
-from opendrs.controller.progress_record import PROGRESS_KEY
-from opendrs.controller.protection import BREAKER_KEY
+from opendrs.controller.status import PROGRESS_KEY
 from opendrs.model import StepId, time_as_text
 from opendrs.ports import EventRecord, Role, StepRecord
 from opendrs.store import DatabaseEventLog

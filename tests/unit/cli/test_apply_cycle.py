@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from opendrs.cli.apply_cycle import ApplyResult, ApplyTask, run_apply_cycle
-from opendrs.cli.sources import ClusterSource
+from opendrs.cli.platforms import ClusterSource
 from opendrs.controller import CancellationToken, ExecutionObserver, NullObserver
 from opendrs.model import GuestId, Limits, LiveMigration, NodeId, Snapshot, Step, StepId
 from opendrs.policies import AutoRebalance, Balance, DecisionReason, Policy

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from opendrs.cli.backtest_record import load_record
-from opendrs.cli.sources import load_settings
+from opendrs.cli.configuration import load_settings
 from opendrs.config import json_line
 from opendrs.model import NodeId, NodeState
 from opendrs.store import SqliteStore

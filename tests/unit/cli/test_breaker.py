@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from opendrs.controller.modes import API_BREAKER_KEY
-from opendrs.controller.protection import BREAKER_KEY
+from opendrs.controller.modes import API_BREAKER_KEY, BREAKER_KEY
 from opendrs.store import Access, OperatorStore, SqliteStore
 from support.persistent_cluster import configure_persistent_platform
 from support.terminal import RunOpendrs

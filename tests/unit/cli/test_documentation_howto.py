@@ -15,7 +15,7 @@ import httpx2
 import pytest
 
 from opendrs.api.server import ApiServer
-from opendrs.cli.sources import load_settings
+from opendrs.cli.configuration import load_settings
 from opendrs.config.settings import ApiSettings
 from opendrs.platforms.libvirt import LibvirtSettings
 from support.agent_cluster import AgentCluster, put_request

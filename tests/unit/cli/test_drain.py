@@ -18,8 +18,7 @@ from opendrs.cli.platforms import PLATFORMS
 from opendrs.config.controller_settings import Mode
 from opendrs.config.platform_kinds import PlatformKind
 from opendrs.controller import SystemClock
-from opendrs.controller.modes import MODE_KEY, ModeChange
-from opendrs.controller.protection import BREAKER_KEY
+from opendrs.controller.modes import BREAKER_KEY, MODE_KEY, ModeChange
 from opendrs.model import GIB, GuestId, GuestState, NodeId, Relocation, Snapshot
 from opendrs.ports import (
     PlanApproval,

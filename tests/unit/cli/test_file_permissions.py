@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import tomli_w
 
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.file_permissions import Exposure, find_exposures, inline_passwords
-from opendrs.cli.sources import load_settings
 from opendrs.config import KeyPath
 from opendrs.errors import ConfigurationError
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from opendrs.config import write_snapshot
-from opendrs.controller.serialization import plan_document, step_document
+from opendrs.controller.serialization import plan_document
+from opendrs.controller.step_serialization import step_document
 from opendrs.model import (
     GIB,
     AntiAffinity,

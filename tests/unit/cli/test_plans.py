@@ -13,7 +13,7 @@ import tomli_w
 
 from opendrs.config import write_snapshot
 from opendrs.controller import SystemClock
-from opendrs.controller.protection import BREAKER_KEY
+from opendrs.controller.modes import BREAKER_KEY
 from opendrs.model import StepId
 from opendrs.ports import CycleRecord, PlanChange, PlanRecord, PlanState
 from opendrs.store import Access, DatabasePlanStore, OperatorStore, SqliteStore

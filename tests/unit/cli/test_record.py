@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from opendrs.cli import record
-from opendrs.cli.sources import ClusterSource, simulated_source
+from opendrs.cli.platforms import ClusterSource
+from opendrs.cli.sources import simulated_source
 from opendrs.config import read_snapshot
 from opendrs.errors import PlatformUnavailableError
 from opendrs.model import Snapshot

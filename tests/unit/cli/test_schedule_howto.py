@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.controller_policies import scheduled_policy
-from opendrs.cli.sources import load_settings
 from opendrs.controller.scheduling import calendar_of
 from support.howto_pages import HowToPage
 from support.persistent_cluster import configure_persistent_platform

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from opendrs.cli.platform_store import open_store
+from opendrs.cli.platforms import ClusterSource
 from opendrs.cli.recorded_state import enrich_from_store, with_recorded_nodes
-from opendrs.cli.sources import ClusterSource, observe, open_source, simulated_source
+from opendrs.cli.sources import observe, open_source, simulated_source
 from opendrs.config import write_snapshot
 from opendrs.config.platform_kinds import PlatformConnection
 from opendrs.config.settings import NO_SETTINGS, Settings, StoreSettings

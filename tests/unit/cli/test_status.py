@@ -16,9 +16,9 @@ import pytest
 
 from opendrs.controller import SystemClock
 from opendrs.controller.drained_nodes import DrainedNode
-from opendrs.controller.progress_record import PROGRESS_KEY
-from opendrs.controller.protection import BREAKER_KEY
-from opendrs.controller.status import CYCLE_KEY, StatusRecorder
+from opendrs.controller.modes import BREAKER_KEY
+from opendrs.controller.status import CYCLE_KEY, PROGRESS_KEY
+from opendrs.controller.status_recorder import StatusRecorder
 from opendrs.errors import PlatformUnavailableError
 from opendrs.model import NodeId, StepId, format_timestamp, time_as_text
 from opendrs.ports import LeaseHolder, PlanChange, PlanRecord, PlanState, StepRecord

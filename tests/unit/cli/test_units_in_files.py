@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.platforms import power_settings
-from opendrs.cli.sources import load_settings
 from opendrs.config import json_text, read_snapshot
 from opendrs.model import GIB, GuestId, NodeId, Resources, Usage
 from opendrs.platforms.libvirt import LibvirtSettings

@@ -13,10 +13,9 @@ from sqlalchemy import update
 from opendrs.config.controller_settings import ControllerSettings, Mode
 from opendrs.controller import execute
 from opendrs.controller.events import LogEventCode
-from opendrs.controller.modes import MODE_KEY, Entries, ModeChange
+from opendrs.controller.modes import BREAKER_KEY, MODE_KEY, Entries, ModeChange
 from opendrs.controller.plan_records import plan_id
 from opendrs.controller.plan_states import PlanStates
-from opendrs.controller.protection import BREAKER_KEY
 from opendrs.model import Action, Plan, plan_as_text, time_as_text
 from opendrs.policies import AutoRebalance
 from opendrs.ports import (

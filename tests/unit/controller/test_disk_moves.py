@@ -10,8 +10,8 @@ import pytest
 from opendrs.controller.history import last_migrations
 from opendrs.controller.in_flight import load_open_migrations
 from opendrs.controller.protection import CircuitBreaker
-from opendrs.controller.serialization import action_document, document_path
 from opendrs.controller.step_groups import group_steps
+from opendrs.controller.step_serialization import action_document, document_path
 from opendrs.guard import RejectionReason
 from opendrs.model import (
     DEFAULT_PROTECTION,

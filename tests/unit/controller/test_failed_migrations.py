@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from opendrs.arrays.move_groups import SkipReason
+from opendrs.arrays import SkipReason
 from opendrs.controller import enrich_snapshot
 from opendrs.controller.failed_migrations import failed_migrations
 from opendrs.model import (

@@ -17,8 +17,14 @@ from opendrs.controller.cycle import (
 from opendrs.controller.drained_nodes import DrainedNode, GuestReturn, guest_returns
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
 from opendrs.controller.maintenance import MaintenanceDecisionSource
-from opendrs.controller.modes import PAUSE_KEY, Pause, current_pause
-from opendrs.controller.protection import BREAKER_KEY, RESET_KEY, CircuitBreaker
+from opendrs.controller.modes import (
+    BREAKER_KEY,
+    PAUSE_KEY,
+    RESET_KEY,
+    Pause,
+    current_pause,
+)
+from opendrs.controller.protection import CircuitBreaker
 from opendrs.controller.reservations import Reservation
 from opendrs.guard import RejectionReason, check
 from opendrs.model import (

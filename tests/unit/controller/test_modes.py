@@ -12,6 +12,7 @@ from opendrs.config.controller_settings import ControllerSettings, Mode
 from opendrs.config.schedule_settings import ScheduleSettings
 from opendrs.controller.modes import (
     API_BREAKER_KEY,
+    BREAKER_KEY,
     MODE_KEY,
     PAUSE_KEY,
     EffectiveMode,
@@ -23,7 +24,6 @@ from opendrs.controller.modes import (
     unattended_steps,
     with_prerequisites,
 )
-from opendrs.controller.protection import BREAKER_KEY
 from opendrs.errors import StoreError
 from opendrs.model import NodeId, PowerOff, StepId
 from opendrs.policies import DecisionReason

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from opendrs.controller.progress_record import ProgressRecorder, recorded_progress
+from opendrs.controller.progress_record import ProgressRecorder
+from opendrs.controller.status import recorded_progress
 from opendrs.model import Step, StepId, format_timestamp
 from opendrs.ports import Outcome, Progress, StepRecord, TaskState, TaskStatus
 from opendrs.simulation import SimulatedClock

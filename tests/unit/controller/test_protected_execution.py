@@ -20,7 +20,7 @@ from opendrs.controller import (
 from opendrs.controller.consent import ApprovedPlan, ConsentApproval
 from opendrs.controller.cycle import Evaluation, PolicyDecisionSource
 from opendrs.controller.event_log import CycleLogger
-from opendrs.controller.protection import BREAKER_KEY
+from opendrs.controller.modes import BREAKER_KEY
 from opendrs.controller.reservations import Reservation
 from opendrs.model import (
     GIB,

@@ -7,9 +7,8 @@ from datetime import timedelta
 
 import pytest
 
+from opendrs.controller.modes import BREAKER_KEY, RESET_KEY
 from opendrs.controller.protection import (
-    BREAKER_KEY,
-    RESET_KEY,
     CircuitBreaker,
     protect,
 )

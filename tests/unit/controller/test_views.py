@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from opendrs.arrays.move_groups import SkipReason
+from opendrs.arrays import SkipReason
 from opendrs.config.schedule_settings import ScheduleSettings
 from opendrs.config.settings import Settings
 from opendrs.controller.consent import RecordedDecision

@@ -13,7 +13,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from opendrs.controller import SystemClock
-from opendrs.controller.protection import BREAKER_KEY
+from opendrs.controller.modes import BREAKER_KEY
 from opendrs.errors import PlatformUnavailableError
 from opendrs.model import AntiAffinity, NodeId, NodeState, Snapshot, time_as_text
 from opendrs.monitoring.declarations import METRICS

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from opendrs.cli.configuration import load_settings
 from opendrs.cli.platforms import connect_platform, power_settings
-from opendrs.cli.sources import load_settings
 from opendrs.errors import ConfigurationError
 from opendrs.platforms.libvirt import LibvirtPlatform
 from opendrs.power import (

@@ -27,12 +27,12 @@ from opendrs.api.schema.state import ModeDocument
 from opendrs.controller import operator_commands as commands
 from opendrs.controller.drained_nodes import drained_nodes
 from opendrs.controller.modes import (
+    BREAKER_KEY,
     OPERATOR_ENTRIES,
     Entries,
     open_api_breaker,
     overall_mode,
 )
-from opendrs.controller.protection import BREAKER_KEY
 from opendrs.controller.views.state import (
     breaker_document,
     mode_document,

@@ -6,7 +6,8 @@ encoded and parsed in half of the time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,22 @@ _ROLES = {
     (True, True): BOTH,
 }
 Columns = dict[str, list[Any]]
+
+
+@contextmanager
+def reading_record(run: str) -> Iterator[None]:
+    """Convert errors while reading the plain values of a cycle to one error.
+
+    Args:
+        run: Run of the cycle.
+
+    Raises:
+        StoreError: The record is damaged.
+    """
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as err:
+        raise StoreError(f"store: cycle {run}: cannot be read: {err!r}") from err
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from opendrs.controller.views.figures import POWER, reading_record
+from opendrs.controller.views.cluster_columns import reading_record
+from opendrs.controller.views.figures import POWER
 from opendrs.model import NodeState, PowerOff, PowerOn, format_timestamp
 from opendrs.policies.consolidation import Consolidate
 from opendrs.ports import CycleRecord, StepRecord

@@ -6,11 +6,10 @@ Building the snapshot of 20,000 guests from them would take most of the time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from opendrs.errors import StoreError
+from opendrs.controller.views.cluster_columns import reading_record
 from opendrs.metrics import ImbalanceMetric, imbalance
 from opendrs.model import GuestState, NodeState
 from opendrs.ports import CycleRecord
@@ -47,22 +46,6 @@ class ClusterFigures:
     violated_rules: int
     online_nodes: int
     power: float | None
-
-
-@contextmanager
-def reading_record(run: str) -> Iterator[None]:
-    """Convert errors while reading the plain values of a cycle to one error.
-
-    Args:
-        run: Run of the cycle.
-
-    Raises:
-        StoreError: The record is damaged.
-    """
-    try:
-        yield
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as err:
-        raise StoreError(f"store: cycle {run}: cannot be read: {err!r}") from err
 
 
 def cluster_figures(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from opendrs.controller.serialization import action_document
-from opendrs.controller.views.cluster_columns import cluster_columns
-from opendrs.controller.views.figures import reading_record
+from opendrs.controller.step_serialization import action_document
+from opendrs.controller.views.cluster_columns import cluster_columns, reading_record
 from opendrs.controller.views.state import plan_reference
 from opendrs.model import NodeState, format_timestamp
 from opendrs.ports import (

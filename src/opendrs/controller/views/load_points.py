@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from opendrs.controller.views.cluster_columns import reading_record
 from opendrs.controller.views.figures import (
     ClusterFigures,
     cluster_figures,
     node_load,
-    reading_record,
 )
 from opendrs.metrics import ImbalanceMetric
 from opendrs.model import format_timestamp

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from opendrs.controller.serialization import approval_document, step_document
+from opendrs.controller.step_serialization import approval_document, step_document
 from opendrs.controller.views.state import plan_summary
 from opendrs.model import Limits, StepId, format_timestamp
 from opendrs.planning import estimate_starts

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
-from opendrs.controller.replay import recorded_limits
+from opendrs.config.policy_loading import recorded_limits
 from opendrs.controller.stay_reasons import StayReason, StayReasons
-from opendrs.controller.views.figures import known_load, reading_record
+from opendrs.controller.views.cluster_columns import reading_record
+from opendrs.controller.views.figures import known_load
 from opendrs.controller.views.remedies import remedy
 from opendrs.model import GuestId, NodeState, Snapshot
 from opendrs.ports import CycleRecord

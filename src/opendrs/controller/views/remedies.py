@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from opendrs.arrays.move_groups import SkipReason
+from opendrs.arrays import SkipReason
 from opendrs.controller.stay_reasons import StayReason
 from opendrs.policies import DecisionReason
 

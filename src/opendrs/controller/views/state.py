@@ -10,6 +10,7 @@ from typing import Any
 from opendrs.config.settings import Settings
 from opendrs.controller.drained_nodes import DRAIN_PREFIX
 from opendrs.controller.modes import (
+    BREAKER_KEY,
     MODE_TEXTS,
     EffectiveMode,
     Entries,
@@ -17,9 +18,7 @@ from opendrs.controller.modes import (
     open_api_breaker,
     overall_mode,
 )
-from opendrs.controller.protection import BREAKER_KEY
 from opendrs.controller.scheduling import next_due
-from opendrs.controller.serialization import step_document
 from opendrs.controller.status import (
     FAILED,
     ControllerProcess,
@@ -27,6 +26,7 @@ from opendrs.controller.status import (
     is_recent,
     is_running,
 )
+from opendrs.controller.step_serialization import step_document
 from opendrs.controller.views.attention import (
     ExceptionCode,
     ExceptionEntry,

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from opendrs.controller.explanation import explain
-from opendrs.controller.views.figures import reading_record
+from opendrs.controller.views.cluster_columns import reading_record
 from opendrs.controller.views.remedies import remedy
 from opendrs.controller.views.rule_states import rules_of
 from opendrs.model import GuestState, NodeState

@@ -1,5 +1,5 @@
 """Platform adapter for Incus clusters, versions 6.0 and 7.0."""
 
-from opendrs.platforms.incus.kind import KIND as KIND
-from opendrs.platforms.incus.platform import IncusPlatform as IncusPlatform
-from opendrs.platforms.incus.settings import IncusSettings as IncusSettings
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

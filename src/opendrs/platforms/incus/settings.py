@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 from urllib.parse import urlsplit
 
+from opendrs.config.platform_kinds import PlatformKind, on_demand
 from opendrs.errors import InvalidSettingError
 from opendrs.model import Seconds
 
@@ -164,3 +165,13 @@ def _url_problems(text: str) -> Iterator[str]:
         or " " in text
     ):
         yield f"urls: {_EXPECTED_URL}, got {text!r}"
+
+
+KIND = PlatformKind(
+    settings_type=IncusSettings,
+    create=on_demand("opendrs.platforms.incus.platform:IncusPlatform"),
+    check_online=on_demand("opendrs.platforms.incus.setup:check_online"),
+    check_snapshot=on_demand("opendrs.platforms.incus.setup:check_snapshot"),
+    ask=on_demand("opendrs.platforms.incus.setup:ask"),
+    copies_local_disks=True,
+)

@@ -1,5 +1,5 @@
 """Platform adapter for libvirt hosts; the library is loaded on first use."""
 
-from opendrs.platforms.libvirt.kind import KIND as KIND
-from opendrs.platforms.libvirt.platform import LibvirtPlatform as LibvirtPlatform
-from opendrs.platforms.libvirt.settings import LibvirtSettings as LibvirtSettings
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,5 +1,6 @@
-"""Checks of libvirt hosts: connections, versions, permissions, paths between hosts.
+"""Checks of libvirt hosts, and the questions of `connect`.
 
+The checks are those of connections, versions, permissions and paths between hosts.
 The permission to migrate is tried by migrations that libvirt must reject: one to an
 address at which nothing listens, and for each target one with an invalid scheme of the
 migration address. Both are rejected before any memory is sent.
@@ -16,7 +17,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from opendrs.config.platform_kinds import OnlineCheck
+from opendrs.config import Diagnostic, KeyPath
+from opendrs.config.platform_kinds import OnlineCheck, Questioner
+from opendrs.config.plausibility import check_bandwidth
 from opendrs.errors import PlatformError
 from opendrs.model import (
     Guest,
@@ -336,3 +339,35 @@ def _check_metadata(
             detail=detail,
             remedy=f"virsh -c {uri} metadata {name} --uri {NAMESPACE} --remove",
         )
+
+
+def ask(questioner: Questioner) -> dict[str, object]:
+    """Return the table of a cluster from the answers of the operator."""
+    nodes: dict[str, str] = {}
+    peers: dict[str, str] = {}
+    while name := questioner.text("Name of a node (empty: no more)"):
+        nodes[name], peers[name] = _ask_uris(questioner, name)
+    table: dict[str, object] = {"nodes": nodes}
+    if any(peers.values()):
+        table["migration_uris"] = {node: uri for node, uri in peers.items() if uri}
+    shared = questioner.text("Directory of disks that all nodes share (empty: none)")
+    if shared:
+        table["shared_storage"] = [shared]
+    return table
+
+
+def _ask_uris(questioner: Questioner, name: str) -> tuple[str, str]:
+    """Return the URIs of a node for this machine, and for the other nodes.
+
+    The second one is empty if it is the same.
+    """
+    uri = questioner.text(f"URI of {name}", default=f"qemu+ssh://root@{name}/system")
+    # A local URI leads to another host when another node uses it.
+    same = "required" if LOCAL in uri else "empty: the same"
+    return uri, questioner.text(f"URI at which other nodes reach {name} ({same})")
+
+
+def check_settings(at: KeyPath, settings: LibvirtSettings) -> Iterator[Diagnostic]:
+    """Yield the values that are plausible for no cluster."""
+    if settings.bandwidth is not None:
+        yield from check_bandwidth((*at, "bandwidth"), settings.bandwidth)

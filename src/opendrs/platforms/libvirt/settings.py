@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Annotated
 from urllib.parse import parse_qsl
 
+from opendrs.config.platform_kinds import PlatformKind, on_demand
 from opendrs.errors import InvalidSettingError
 from opendrs.model import RATE, Seconds
 
@@ -132,3 +133,18 @@ def _number_problems(settings: LibvirtSettings) -> Iterator[str]:
             yield f"{name}: expected more than 0 s, got {seconds}"
         elif seconds > MAX_DURATION:
             yield f"{name}: expected at most {MAX_DURATION} s, got {seconds}"
+
+
+def _nodes(settings: LibvirtSettings) -> Mapping[str, str]:
+    return settings.nodes
+
+
+KIND = PlatformKind(
+    settings_type=LibvirtSettings,
+    create=on_demand("opendrs.platforms.libvirt.platform:LibvirtPlatform"),
+    nodes=_nodes,
+    check=on_demand("opendrs.platforms.libvirt.checks:check_settings"),
+    require_library=on_demand("opendrs.platforms.libvirt.client:load_library"),
+    check_online=on_demand("opendrs.platforms.libvirt.checks:check_online"),
+    ask=on_demand("opendrs.platforms.libvirt.checks:ask"),
+)

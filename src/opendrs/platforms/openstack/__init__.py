@@ -1,5 +1,5 @@
 """Adapter for OpenStack clouds: Nova and Placement by openstacksdk."""
 
-from opendrs.platforms.openstack.kind import KIND as KIND
-from opendrs.platforms.openstack.platform import OpenStackPlatform as OpenStackPlatform
-from opendrs.platforms.openstack.settings import OpenStackSettings as OpenStackSettings
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

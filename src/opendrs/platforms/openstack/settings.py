@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from opendrs.config.platform_kinds import PlatformKind, on_demand
 from opendrs.errors import InvalidSettingError
 from opendrs.model import Seconds
 
@@ -63,3 +64,12 @@ def _problems(settings: OpenStackSettings) -> Iterator[str]:
                 f"{name}: expected seconds above 0 and up to {MAX_DURATION:.0f}, "
                 f"got {seconds:g}"
             )
+
+
+KIND = PlatformKind(
+    settings_type=OpenStackSettings,
+    create=on_demand("opendrs.platforms.openstack.platform:OpenStackPlatform"),
+    require_library=on_demand("opendrs.platforms.openstack.connection:load_library"),
+    check_online=on_demand("opendrs.platforms.openstack.setup:check_online"),
+    ask=on_demand("opendrs.platforms.openstack.setup:ask"),
+)

@@ -1,5 +1,5 @@
 """Platform adapter for Proxmox VE 8 and 9 over its HTTPS API."""
 
-from opendrs.platforms.proxmox.kind import KIND as KIND
-from opendrs.platforms.proxmox.platform import ProxmoxPlatform as ProxmoxPlatform
-from opendrs.platforms.proxmox.settings import ProxmoxSettings as ProxmoxSettings
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal
 
+from opendrs.config.platform_kinds import PlatformKind, on_demand
 from opendrs.config.secret_sources import given_sources, source_names, source_problems
 from opendrs.errors import InvalidSettingError
 from opendrs.model import MAX_BANDWIDTH, RATE, Seconds
@@ -229,3 +230,13 @@ def _number_problems(settings: ProxmoxSettings) -> Iterator[str]:
         yield f"load_window: expected 0 to 3600 s, got {settings.load_window}"
     if settings.max_requests < 20:
         yield f"max_requests: expected at least 20, got {settings.max_requests}"
+
+
+KIND = PlatformKind(
+    settings_type=ProxmoxSettings,
+    create=on_demand("opendrs.platforms.proxmox.platform:ProxmoxPlatform"),
+    check=on_demand("opendrs.platforms.proxmox.setup:check_settings"),
+    check_online=on_demand("opendrs.platforms.proxmox.checks:check_online"),
+    ask=on_demand("opendrs.platforms.proxmox.setup:ask"),
+    copies_local_disks=True,
+)

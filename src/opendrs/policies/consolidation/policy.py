@@ -25,7 +25,13 @@ from opendrs.model import (
     Seconds,
     Snapshot,
 )
-from opendrs.policies.base import MAX_WEIGHT, Decision, DecisionReason, require_ratio
+from opendrs.policies.base import (
+    CONSOLIDATE,
+    MAX_WEIGHT,
+    Decision,
+    DecisionReason,
+    require_ratio,
+)
 from opendrs.policies.consolidation.agent_requests import (
     AgentInput,
     AgentRequest,
@@ -111,7 +117,7 @@ class Consolidate:
         ValueError: A setting is out of range, or has no effect with the detector.
     """
 
-    name: ClassVar[str] = "consolidate"
+    name: ClassVar[str] = CONSOLIDATE
     detector: DetectorKind = DetectorKind.FORECAST
     max_overload_fraction: float | None = None
     min_risk_reduction: float | None = None

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from opendrs.arrays.move_groups import SkipReason, local_disk_reason
+from opendrs.arrays import SkipReason, local_disk_reason
 from opendrs.model import (
     DEFAULT_LIMITS,
     Affinity,

@@ -9,8 +9,8 @@ import pytest
 
 from opendrs.config.diagnostics import DiagnosticCode
 from opendrs.errors import InvalidSettingError
-from opendrs.platforms.proxmox.kind import check_settings
 from opendrs.platforms.proxmox.settings import ProxmoxSettings, is_token, split_host
+from opendrs.platforms.proxmox.setup import check_settings
 
 DIGITS = "ab" * 32
 GOOD: dict[str, Any] = {"hosts": ("pve1",), "token_file": Path("token")}

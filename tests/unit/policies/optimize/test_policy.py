@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opendrs.arrays.move_groups import SkipReason
+from opendrs.arrays import SkipReason
 from opendrs.metrics import LoadModel
 from opendrs.model import (
     EMPTY_PLAN,

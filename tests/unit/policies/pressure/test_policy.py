@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from opendrs.arrays.move_groups import SkipReason
+from opendrs.arrays import SkipReason
 from opendrs.metrics import AhpMethod
 from opendrs.model import (
     GIB,

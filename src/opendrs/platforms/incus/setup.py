@@ -1,4 +1,4 @@
-"""The kind `incus` of platforms: checks that connect to a cluster, and questions."""
+"""Checks that connect to a cluster, and the questions of `connect`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from opendrs.config.platform_kinds import OnlineCheck, PlatformKind, Questioner
+from opendrs.config.platform_kinds import OnlineCheck, Questioner
 from opendrs.errors import PlatformError, PlatformUnavailableError
 from opendrs.model import (
     Guest,
@@ -23,7 +23,6 @@ from opendrs.platforms.incus.client import IncusClient
 from opendrs.platforms.incus.cluster_responses import INTERVAL, is_interval_on
 from opendrs.platforms.incus.mobility import project_blocker
 from opendrs.platforms.incus.observation import UNREACHABLE, require_cluster
-from opendrs.platforms.incus.platform import IncusPlatform
 from opendrs.platforms.incus.reading import FROZEN_RESOURCES
 from opendrs.platforms.incus.responses import Member, Project, ServerInfo
 from opendrs.platforms.incus.settings import (
@@ -251,13 +250,3 @@ def ask(questioner: Questioner) -> dict[str, object]:
         default="auto" if "socket" in table else "off",
     )
     return table
-
-
-KIND = PlatformKind(
-    settings_type=IncusSettings,
-    create=IncusPlatform,
-    check_online=check_online,
-    check_snapshot=check_snapshot,
-    ask=ask,
-    copies_local_disks=True,
-)

@@ -1,4 +1,4 @@
-"""The platform kind `proxmox`: its settings, checks, and the questions of `connect`."""
+"""Checks of the settings of a cluster, and the questions of `connect`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ from collections.abc import Iterator
 from functools import partial
 
 from opendrs.config.diagnostics import Diagnostic, DiagnosticCode, KeyPath
-from opendrs.config.platform_kinds import PlatformKind, Questioner
+from opendrs.config.platform_kinds import Questioner
 from opendrs.config.plausibility import check_bandwidth
 from opendrs.errors import (
     ConfigurationError,
     InvalidSettingError,
     PlatformUnavailableError,
 )
-from opendrs.platforms.proxmox.checks import check_online
 from opendrs.platforms.proxmox.login import read_login
-from opendrs.platforms.proxmox.platform import ProxmoxPlatform
 from opendrs.platforms.proxmox.settings import ProxmoxSettings, split_host
 from opendrs.transport.certificates import (
     authority_context,
@@ -79,13 +77,3 @@ def _host_fingerprint(host: str) -> str:
     if not certificate:
         raise PlatformUnavailableError(f"{host}: presents no certificate")
     return format_fingerprint(certificate_fingerprint(certificate))
-
-
-KIND = PlatformKind(
-    settings_type=ProxmoxSettings,
-    create=ProxmoxPlatform,
-    check=check_settings,
-    check_online=check_online,
-    ask=ask,
-    copies_local_disks=True,
-)

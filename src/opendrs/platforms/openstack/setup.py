@@ -1,4 +1,4 @@
-"""The kind `openstack` of platforms: checks that connect to a cloud, and questions."""
+"""Checks that connect to a cloud, and the questions of `connect`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from opendrs.config.platform_kinds import (
     OnlineCheck,
-    PlatformKind,
     Questioner,
 )
 from opendrs.errors import PermissionDeniedError, PlatformError
@@ -22,8 +21,7 @@ from opendrs.platforms.openstack.client import (
     NotFoundError,
     OpenStackClient,
 )
-from opendrs.platforms.openstack.connection import MICROVERSIONS, load_library
-from opendrs.platforms.openstack.platform import OpenStackPlatform
+from opendrs.platforms.openstack.connection import MICROVERSIONS
 from opendrs.platforms.openstack.responses import Server, parse_all
 from opendrs.platforms.openstack.settings import BlockMigration, OpenStackSettings
 
@@ -307,12 +305,3 @@ def ask(questioner: Questioner) -> dict[str, object]:
     if not questioner.confirm("May disks that are not on shared storage be copied?"):
         table["block_migration"] = BlockMigration.NEVER.value
     return table
-
-
-KIND = PlatformKind(
-    settings_type=OpenStackSettings,
-    create=OpenStackPlatform,
-    require_library=load_library,
-    check_online=check_online,
-    ask=ask,
-)

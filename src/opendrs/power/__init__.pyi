@@ -1,0 +1,10 @@
+from .binding import EXTENSION as EXTENSION
+from .driver import PowerState as PowerState
+from .platform import PowerDrivers as PowerDrivers
+from .platform import PoweredPlatform as PoweredPlatform
+from .settings import POWER_DRIVERS as POWER_DRIVERS
+from .settings import NoPowerSettings as NoPowerSettings
+from .settings import PowerCommandSettings as PowerCommandSettings
+from .settings import PowerDriverSettings as PowerDriverSettings
+from .settings import PowerSettings as PowerSettings
+from .settings import RedfishSettings as RedfishSettings

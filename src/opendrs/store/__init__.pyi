@@ -1,0 +1,15 @@
+from .access import DatabaseAccessStore as DatabaseAccessStore
+from .backup import backup_sqlite as backup_sqlite
+from .cycle_records import Retention as Retention
+from .database import Access as Access
+from .database import DatabaseStore as DatabaseStore
+from .events import DatabaseEventLog as DatabaseEventLog
+from .history import History as History
+from .lease import Lease as Lease
+from .memory import MemoryStore as MemoryStore
+from .operator import OPERATOR_PREFIX as OPERATOR_PREFIX
+from .operator import OperatorStore as OperatorStore
+from .plans import DatabasePlanStore as DatabasePlanStore
+from .postgresql import PostgresqlStore as PostgresqlStore
+from .requests import DatabaseRequestStore as DatabaseRequestStore
+from .sqlite import SqliteStore as SqliteStore
