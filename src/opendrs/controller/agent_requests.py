@@ -27,7 +27,7 @@ from opendrs.model import (
     StepId,
     format_list,
 )
-from opendrs.policies import Decision, first_repair
+from opendrs.policies import Decision, DecisionReason, first_repair
 from opendrs.policies.consolidation import Consolidate
 from opendrs.policies.consolidation.agent_requests import (
     AgentInput,
@@ -333,7 +333,11 @@ class RequestBatch:
 
         Repairs answer no request.
         """
-        if approved.policy != self._policy.name or approved.reason in REPAIR_REASONS:
+        is_repair = approved.reason in (
+            *REPAIR_REASONS,
+            DecisionReason.RESTORES_TOLERANCE.value,
+        )
+        if approved.policy != self._policy.name or is_repair:
             return
         answered = [
             request.id

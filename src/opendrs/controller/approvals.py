@@ -35,7 +35,7 @@ from opendrs.controller.plan_records import (
 from opendrs.controller.plan_states import PlanStates
 from opendrs.controller.proposal_validity import is_still_valid
 from opendrs.model import Plan, Snapshot, Step, format_count, format_timestamp
-from opendrs.policies import DecisionReason
+from opendrs.policies import UNDECIDED
 from opendrs.ports import (
     Clock,
     PlanApproval,
@@ -47,15 +47,6 @@ from opendrs.ports import (
 
 _OPEN = (PlanState.PROPOSED, PlanState.APPROVED)
 _DECLINED = (PlanState.REJECTED, PlanState.CANCELLED)
-_UNDECIDED = frozenset(
-    {
-        DecisionReason.CLUSTER_SETTLING,
-        DecisionReason.HOLD_NOT_REACHED,
-        DecisionReason.INTERVAL_NOT_ELAPSED,
-        DecisionReason.METRICS_MISSING,
-        DecisionReason.MIGRATION_IN_PROGRESS,
-    }
-)
 
 
 class PlanApprovals:
@@ -219,7 +210,7 @@ class PlanApprovals:
             decided: The decision.
         """
         self._supersede_unattended(decided.snapshot)
-        if decided.decision.reason in _UNDECIDED and not decided.decision.plan.steps:
+        if decided.decision.reason in UNDECIDED and not decided.decision.plan.steps:
             return True
         remains = False
         scheduled = {entry.policy for entry in self._schedule.values()}

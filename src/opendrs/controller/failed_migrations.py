@@ -14,12 +14,13 @@ from datetime import datetime, timedelta
 from opendrs.controller.protection import has_failed
 from opendrs.model import (
     MAX_RETRY_DELAY,
+    DiskMove,
     FailedMigration,
     GuestId,
     Limits,
-    Migration,
     Protection,
     Snapshot,
+    Transfer,
 )
 from opendrs.ports import Outcome, StepRecord, Store
 from opendrs.rules import hold_rules
@@ -56,25 +57,28 @@ def failed_migrations(
 ) -> tuple[FailedMigration, ...]:
     """Return the last migration of each guest that failed, without a success since.
 
-    Migrations that did not start, or that an operator aborted, do not count.
+    Migrations that did not start, or that an operator aborted, do not count. Moves of
+    disks count by themselves.
 
     Args:
         records: Records of steps, the oldest first.
         limits: Contains the timeout of migrations.
         now: The time; a later end counts as now.
     """
-    found: dict[GuestId, FailedMigration] = {}
+    found: dict[tuple[GuestId, bool], FailedMigration] = {}
     for record in records:
         action = record.action
-        if not isinstance(action, Migration):
+        if not isinstance(action, Transfer):
             continue
+        moves_disk = isinstance(action, DiskMove)
+        key = action.guest, moves_disk
         if record.outcome is Outcome.DONE:
-            found.pop(action.guest, None)
+            found.pop(key, None)
         if not has_failed(record, limits):
             continue
-        before = found.pop(action.guest, None)
-        targets = frozenset({action.target})
-        found[action.guest] = FailedMigration(
+        before = found.pop(key, None)
+        targets = frozenset() if moves_disk else frozenset({action.target})
+        found[key] = FailedMigration(
             migration=action,
             at=min(record.ended_at or record.intended_at, now),
             # The rest of the detail is where the guest was then.

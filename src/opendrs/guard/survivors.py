@@ -29,7 +29,7 @@ from opendrs.model import (
     missing_storages,
     needed_storages,
 )
-from opendrs.rules import restart_blocker, without_undo_rules
+from opendrs.rules import restart_blocker, without_migration_rules
 
 MAX_STEPS = 2000  # placements that the search for one set tries
 MAX_SEARCHED = 200  # units of a set that is searched; one level of recursion each
@@ -65,7 +65,7 @@ class Survivors:
     """
 
     def __init__(self, snapshot: Snapshot, limits: Limits) -> None:
-        self.snapshot = snapshot = without_undo_rules(snapshot)
+        self.snapshot = snapshot = without_migration_rules(snapshot)
         strict = [rule for rule in snapshot.rules if getattr(rule, "strict", False)]
         self._affinities = [x for x in strict if isinstance(x, NodeAffinity)]
         self._affinities = [x for x in self._affinities if not x.domain]

@@ -11,7 +11,7 @@ from typing import ClassVar
 from opendrs.errors import ModelError
 from opendrs.model.identifiers import NodeId
 from opendrs.model.limits import MAX_DURATION
-from opendrs.model.plan import Migration, Transfer
+from opendrs.model.plan import Transfer
 from opendrs.model.quantities import Bytes, Seconds
 from opendrs.model.resources import Usage
 
@@ -176,17 +176,18 @@ class PastMigration:
 
 @dataclass(frozen=True, slots=True)
 class FailedMigration:
-    """The last migration of a guest, which failed.
+    """The last migration of a guest, or move of one of its disks, which failed.
 
     Attributes:
-        migration: The migration.
+        migration: The migration or the move of the disk.
         at: Time of its end.
         detail: Why it failed, for the operator.
-        targets: Targets of this migration and of those that failed before it in a row.
-        failures: Number of these migrations.
+        targets: Targets of this migration and of those that failed before it in a row;
+            none for a disk.
+        failures: Number of these migrations or moves.
     """
 
-    migration: Migration
+    migration: Transfer
     at: datetime
     detail: str
     targets: frozenset[NodeId]

@@ -35,7 +35,7 @@ from opendrs.rules import (
     chooses_domain,
     failure_sets,
     restart_blocker,
-    without_undo_rules,
+    without_migration_rules,
 )
 
 MAX_SEARCH_STEPS = 2000  # placements that the search for one set tries
@@ -64,7 +64,8 @@ class FailureReserves:
 
     def __init__(self, snapshot: Snapshot, limits: Limits) -> None:
         self.limits = limits
-        self._snapshot = snapshot = without_undo_rules(snapshot)
+        self._snapshot = snapshot
+        snapshot = without_migration_rules(snapshot)
         self.sets = failure_sets(snapshot, limits)
         self.arrays = arrays = PlacementArrays(snapshot, limits)
         self.state = PlacementState(arrays)
@@ -323,7 +324,8 @@ class FailureReserves:
         self._reopen(saved)
         if not result.fits and self._chooses:
             names = self.sets[index].nodes
-            if is_tolerated_in_other_domain(self.snapshot, self.limits, names):
+            after = without_migration_rules(self.snapshot)
+            if is_tolerated_in_other_domain(after, self.limits, names):
                 self._elsewhere.add(index)
                 return Restarts()
         return Restarts.of(dict(zip(restarted, result.nodes, strict=True)))

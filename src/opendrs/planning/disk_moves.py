@@ -95,7 +95,7 @@ def relieve_storages(snapshot: Snapshot, limits: Limits) -> StorageRelief:
     Args:
         snapshot: The cluster.
         limits: Contains the groups. There are at most as many moves as migrations may
-            run in parallel, so that no plan takes longer than one of them.
+            run in parallel.
     """
     before = storage_uses(snapshot, limits)
     full = {key for key, use in before.items() if use.excess}

@@ -15,6 +15,7 @@ from opendrs.model import (
     Limits,
     Node,
     NodeId,
+    Pin,
     Snapshot,
     Storage,
     TagExclusion,
@@ -22,6 +23,7 @@ from opendrs.model import (
 )
 from opendrs.planning.migration_duration import estimate_duration
 from opendrs.planning.schedule import link_bandwidth
+from opendrs.rules import HOLD_ORIGIN
 
 # Node and name of a storage; no node if other nodes use it as well.
 StorageKey = tuple[NodeId | None, str]
@@ -115,12 +117,20 @@ def _move(guest: Guest, disk: Disk, target: str) -> DiskMove:
 def _blocker(guest: Guest, disk: Disk, snapshot: Snapshot) -> str | None:
     """Return why *disk* of *guest* may not be moved now, or None."""
     rules = [each for each in snapshot.rules if isinstance(each, TagExclusion)]
+    held = [
+        each.name
+        for each in snapshot.rules
+        if isinstance(each, Pin)
+        and each.origin == HOLD_ORIGIN
+        and guest.id in each.guests
+    ]
     causes = (
         (not snapshot.nodes[guest.node].online, f"{guest.node} is not online"),
         (guest.state not in _STATES, f"state {guest.state}"),
         (guest.migrating_to is not None, f"migrating to {guest.migrating_to}"),
         (lock_of(guest) is not None, lock_of(guest)),
         *((each.applies_to(guest), f'the rule "{each}" excludes it') for each in rules),
+        *((True, name) for name in held),
         (disk.name is None, "the platform does not move this disk"),
         (not disk.size, "size of the disk unknown"),
     )

@@ -3,6 +3,7 @@ from .balance import Balance as Balance
 from .base import CONSOLIDATE as CONSOLIDATE
 from .base import DRAIN as DRAIN
 from .base import RETURN as RETURN
+from .base import UNDECIDED as UNDECIDED
 from .base import Decision as Decision
 from .base import DecisionReason as DecisionReason
 from .base import Policy as Policy

@@ -73,6 +73,18 @@ class DecisionReason(StrEnum):
     """The plan returns guests to the node that they were drained from."""
 
 
+UNDECIDED = frozenset(
+    {
+        DecisionReason.CLUSTER_SETTLING,
+        DecisionReason.HOLD_NOT_REACHED,
+        DecisionReason.INTERVAL_NOT_ELAPSED,
+        DecisionReason.METRICS_MISSING,
+        DecisionReason.MIGRATION_IN_PROGRESS,
+    }
+)
+"""Reasons of a policy that waits, and decides in a later cycle."""
+
+
 _REASON_TEXTS = {
     DecisionReason.METRICS_MISSING: "metrics missing",
     DecisionReason.MIGRATION_IN_PROGRESS: "waiting",

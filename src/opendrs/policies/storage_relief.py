@@ -27,7 +27,13 @@ from opendrs.planning import (
     full_storages,
     relieve_storages,
 )
-from opendrs.policies.base import Decision, DecisionReason, MemoryT, Policy
+from opendrs.policies.base import (
+    UNDECIDED,
+    Decision,
+    DecisionReason,
+    MemoryT,
+    Policy,
+)
 from opendrs.policies.optimize import Repair
 from opendrs.policies.preconditions import migration_in_progress
 
@@ -88,6 +94,8 @@ def _wait_detail(snapshot: Snapshot, decision: Decision[Any]) -> str | None:
     waiting = migration_in_progress(snapshot)
     if waiting is not None:
         return waiting[1]
+    if decision.reason in UNDECIDED:
+        return f"disks are moved once the policy has decided ({decision.reason})"
     moving = [each.id for each in snapshot.guests.values() if each.moving_disk]
     return f"disks are being moved: {format_list(sorted(moving))}" if moving else None
 

@@ -33,9 +33,13 @@ from opendrs.model import (
 )
 from opendrs.placement import FailureReserves
 from opendrs.policies.base import Decision, DecisionReason, MemoryT
-from opendrs.rules import FailureSet, checks_every_set, compile_rules
+from opendrs.rules import (
+    TOLERANCE_ORIGIN,
+    FailureSet,
+    checks_every_set,
+    compile_rules,
+)
 
-ORIGIN = "tolerated failures"
 MAX_ROUNDS = 5  # decisions of one policy
 MAX_DECIDED_GUESTS = 5000  # total over these decisions; more take too long
 MAX_NAMED = 3  # failures in the notes
@@ -223,7 +227,7 @@ class ForbiddenMoves:
                 guests=frozenset(guests),
                 nodes=dict.fromkeys(sorted(snapshot.nodes.keys() - {target}), 0),
                 name=f"memory of {target} is kept for failures",
-                origin=ORIGIN,
+                origin=TOLERANCE_ORIGIN,
             )
             for target, guests in sorted(guests_off.items())
         ]
@@ -232,7 +236,7 @@ class ForbiddenMoves:
                 guests=guests,
                 nodes={node: 0},
                 name=f"{node} is kept on for failures",
-                origin=ORIGIN,
+                origin=TOLERANCE_ORIGIN,
             )
             for node, (guests, _) in sorted(self.busy.items())
             if guests

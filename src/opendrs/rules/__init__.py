@@ -20,6 +20,7 @@ from opendrs.rules.domain_limits import domains as domains
 from opendrs.rules.domain_limits import excess as excess
 from opendrs.rules.failed_migrations import HOLD_ORIGIN as HOLD_ORIGIN
 from opendrs.rules.failed_migrations import hold_rules as hold_rules
+from opendrs.rules.failure_sets import TOLERANCE_ORIGIN as TOLERANCE_ORIGIN
 from opendrs.rules.failure_sets import FailureSet as FailureSet
 from opendrs.rules.failure_sets import checks_every_set as checks_every_set
 from opendrs.rules.failure_sets import failure_sets as failure_sets
@@ -64,6 +65,7 @@ from opendrs.rules.storage_space import required_space as required_space
 from opendrs.rules.storage_space import space_shortage as space_shortage
 from opendrs.rules.storage_space import storage_users as storage_users
 from opendrs.rules.undo import undo_rules as undo_rules
+from opendrs.rules.undo import without_migration_rules as without_migration_rules
 from opendrs.rules.undo import without_undo_rules as without_undo_rules
 from opendrs.rules.violations import Violation as Violation
 from opendrs.rules.violations import ViolationChange as ViolationChange

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
 from opendrs.model import (
+    DiskMove,
     FailedMigration,
     NodeAffinity,
     Pin,
@@ -28,7 +29,8 @@ def hold_rules(
 
     For each guest there is a pin, and a strict rule that excludes the targets of the
     failed migrations. Repairs and drains ignore the pin, so that they use another
-    target. A guest that has left the source of its failed migration is free.
+    target. A guest that has left the source of its failed migration is free. Its disks
+    are not moved while it has the pin.
 
     Args:
         snapshot: The cluster.
@@ -45,6 +47,8 @@ def hold_rules(
             continue
         guests = frozenset({guest.id})
         yield Pin(guests=guests, name=_hold_name(each, until), origin=HOLD_ORIGIN)
+        if not each.targets:
+            continue
         nodes = sorted(set(snapshot.nodes) - each.targets)
         yield NodeAffinity(
             guests=guests,
@@ -56,12 +60,16 @@ def hold_rules(
 
 
 def _hold_name(failed: FailedMigration, until: datetime) -> str:
-    count = format_count(failed.failures, "migration")
+    action = failed.migration
+    noun, tried = "migration", f"migration to {action.target}"
+    if isinstance(action, DiskMove):
+        noun, tried = "move", f"move of disk {action.disk} to {action.target_storage}"
+    count = format_count(failed.failures, noun)
     times = "" if failed.failures == 1 else f", after {count} that failed in a row"
     detail = f": {failed.detail}" if failed.detail else ""
     return (
-        f"held back until {_time_text(until)}{times}: migration to "
-        f"{failed.migration.target} failed at {_time_text(failed.at)}{detail}"
+        f"held back until {_time_text(until)}{times}: {tried} failed at "
+        f"{_time_text(failed.at)}{detail}"
     )
 
 

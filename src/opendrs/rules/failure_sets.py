@@ -10,6 +10,7 @@ from itertools import combinations
 
 from opendrs.model import Limits, NodeId, Snapshot, format_list
 
+TOLERANCE_ORIGIN = "tolerated failures"  # of the rules that keep them tolerated
 MAX_RESTARTS = 100_000  # restarts for which every set of nodes is evaluated
 
 

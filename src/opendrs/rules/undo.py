@@ -21,6 +21,7 @@ from opendrs.model import (
     Usage,
 )
 from opendrs.rules.failed_migrations import HOLD_ORIGIN
+from opendrs.rules.failure_sets import TOLERANCE_ORIGIN
 
 ORIGIN = "undo horizon"
 T = TypeVar("T", int, float)
@@ -58,20 +59,35 @@ def undo_rules(
     )
 
 
-def without_undo_rules(snapshot: Snapshot) -> Snapshot:
+def without_undo_rules(snapshot: Snapshot, *, keeps_held: bool = False) -> Snapshot:
     """Return *snapshot* without these rules, for repairs, and for what operators drain.
 
     Guests whose migrations failed are not held back then, but do not go to the same
     targets.
+
+    Args:
+        snapshot: The cluster.
+        keeps_held: Guests whose migrations failed are held back nevertheless.
     """
     rules = tuple(
         rule
         for rule in snapshot.rules
         if not (
             (isinstance(rule, NodeAffinity) and rule.origin == ORIGIN)
-            or (isinstance(rule, Pin) and rule.origin == HOLD_ORIGIN)
+            or (isinstance(rule, Pin) and rule.origin == HOLD_ORIGIN and not keeps_held)
         )
     )
+    return replace(snapshot, rules=rules)
+
+
+def without_migration_rules(snapshot: Snapshot) -> Snapshot:
+    """Return *snapshot* without rules that concern migrations only, for restarts.
+
+    These are the rules against migrations that undo recent ones, after failed
+    migrations, and against plans after which fewer failures would be tolerated.
+    """
+    origins = (ORIGIN, HOLD_ORIGIN, TOLERANCE_ORIGIN)
+    rules = tuple(rule for rule in snapshot.rules if rule.origin not in origins)
     return replace(snapshot, rules=rules)
 
 

@@ -12,6 +12,7 @@ from opendrs.arrays import SkipReason
 from opendrs.controller import enrich_snapshot
 from opendrs.controller.failed_migrations import failed_migrations
 from opendrs.model import (
+    DiskMove,
     GuestId,
     Limits,
     LiveMigration,
@@ -173,3 +174,18 @@ def test_end_in_the_future_counts_as_now() -> None:
     (found,) = failed_migrations([ended(60)], LIMITS, NOON)
 
     assert found.at == NOON
+
+
+def test_moves_of_disks_count_by_themselves() -> None:
+    move = DiskMove(BIG, A, "scsi0", "one", "two")
+    records = [
+        replace(ended(0, Outcome.FAILED), action=move),
+        replace(ended(5, Outcome.FAILED), action=move),
+        ended(10, Outcome.DONE),
+    ]
+
+    (found,) = failed_migrations(records, LIMITS, NOON + timedelta(minutes=15))
+
+    assert (found.migration, found.failures, found.targets) == (move, 2, frozenset())
+    done = replace(ended(12, Outcome.DONE), action=move)
+    assert not failed_migrations([*records, done], LIMITS, NOON + timedelta(minutes=15))

@@ -20,7 +20,12 @@ from opendrs.model import (
 )
 from opendrs.placement import FailureReserves
 from opendrs.placement.arrays import COMMITTED, MEASURED
-from opendrs.rules import checks_every_set, failure_sets
+from opendrs.rules import (
+    HOLD_ORIGIN,
+    TOLERANCE_ORIGIN,
+    checks_every_set,
+    failure_sets,
+)
 from support.builders import cluster, guest_ids
 
 ANY_NODE = Limits(memory_headroom=0.0, tolerated_failures=1)
@@ -214,3 +219,13 @@ def are_equal(one: FailureReserves, other: FailureReserves) -> bool:
     """Return whether both have the same guests and room on each node."""
     same_memory = bool((abs(one.state.available - other.state.available) < 1).all())
     return same_memory and one.state.node_of.tolist() == other.state.node_of.tolist()
+
+
+@pytest.mark.parametrize("origin", [HOLD_ORIGIN, TOLERANCE_ORIGIN])
+def test_rules_of_migrations_do_not_bind_restarts(origin: str) -> None:
+    snapshot = three_nodes()
+    stays = NodeAffinity(guests=guest_ids("vm1"), nodes={NodeId("a"): 0}, origin=origin)
+
+    reserves = FailureReserves(replace(snapshot, rules=(stays,)), ANY_NODE)
+
+    assert reserves.missing == FailureReserves(snapshot, ANY_NODE).missing == 0

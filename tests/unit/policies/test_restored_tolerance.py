@@ -8,10 +8,19 @@ from dataclasses import replace
 import pytest
 
 from opendrs.guard import check
-from opendrs.model import Limits, Snapshot
+from opendrs.model import (
+    Limits,
+    LiveMigration,
+    NodeAffinity,
+    NodeId,
+    NodeState,
+    Pin,
+    Snapshot,
+)
 from opendrs.policies import Balance, DecisionReason, first_repair
 from opendrs.policies.optimize import Optimize, Repair
-from support.builders import cluster
+from opendrs.rules import HOLD_ORIGIN
+from support.builders import cluster, guest_ids
 from support.oracles.tolerated_failures import intolerated_failures
 from unit.placement.test_reserves import drawn, in_racks
 
@@ -115,3 +124,30 @@ def test_repairs_of_drawn_clusters_make_nothing_worse(
         assert after <= before
         restored += len(after) < len(before)
     assert restored
+
+
+def test_guest_whose_migration_failed_is_not_moved_for_tolerance() -> None:
+    snapshot = fragmented()
+    (step,) = Repair(limits=ANY_NODE).decide(snapshot, None).plan.steps
+    assert isinstance(step.action, LiveMigration)
+    pin = Pin(guests=frozenset({step.action.guest}), name="held", origin=HOLD_ORIGIN)
+
+    held = Repair(limits=ANY_NODE).decide(replace(snapshot, rules=(pin,)), None)
+
+    assert held.reason is DecisionReason.RESTORES_TOLERANCE
+    (other,) = held.plan.steps
+    assert isinstance(other.action, LiveMigration)
+    assert other.action.guest != step.action.guest
+
+
+def test_optimize_makes_a_failure_tolerated_if_no_rule_can_be_repaired() -> None:
+    snapshot = fragmented()
+    off = replace(snapshot.nodes[NodeId("a")], id=NodeId("d"), state=NodeState.OFFLINE)
+    rule = NodeAffinity(guests=guest_ids("vm4"), nodes={off.id: 0})
+    nodes = {**snapshot.nodes, off.id: off}
+
+    decision = Optimize(limits=ANY_NODE).decide(
+        replace(snapshot, nodes=nodes, rules=(rule,)), None
+    )
+
+    assert decision.reason is DecisionReason.RESTORES_TOLERANCE

@@ -11,20 +11,24 @@ from opendrs.model import (
     GIB,
     Disk,
     DiskMove,
+    FailedMigration,
     Guest,
     GuestId,
     GuestPriority,
     Limits,
     NodeId,
     NodeState,
+    Protection,
     Rule,
     Snapshot,
     Storage,
     StorageGroup,
     TagExclusion,
 )
-from opendrs.policies import Balance, Decision, DecisionReason, decide
+from opendrs.policies import UNDECIDED, Balance, Decision, DecisionReason, decide
 from opendrs.policies.optimize import Optimize, Repair
+from opendrs.policies.storage_relief import with_disk_moves
+from opendrs.rules import hold_rules
 from support.builders import cluster, guest_ids
 
 GROUP = StorageGroup(name="fast", storages=("one", "two"), threshold=0.8)
@@ -199,3 +203,30 @@ def test_other_policies_relieve_storages_and_repair_does_not() -> None:
     optimize = Optimize(limits=LIMITS)
     assert moved(decide(optimize, snapshot, None)) == ["g0"]
     assert decide(Repair(limits=LIMITS), snapshot, None).plan.steps == ()
+
+
+def test_disk_whose_move_failed_is_held_back() -> None:
+    snapshot = lab(12, 40)
+    move = DiskMove(GuestId("g0"), NodeId("a"), "scsi0", "one", "two")
+    failed = FailedMigration(
+        migration=move, at=snapshot.taken_at, detail="I/O error", targets=frozenset()
+    )
+    held = replace(snapshot, rules=tuple(hold_rules(snapshot, [failed], Protection())))
+
+    assert moved(decided(snapshot)) == ["g0"]
+    assert moved(decided(held)) == ["g1"]
+    alone = replace(held, guests={move.guest: held.guests[move.guest]})
+    (note,) = [each for each in decided(alone).notes if "g0" in each]
+    assert "held back until" in note
+    assert "move of disk scsi0 to two failed" in note
+    assert "I/O error" in note
+
+
+@pytest.mark.parametrize("reason", sorted(UNDECIDED))
+def test_moves_wait_for_a_policy_that_waits(reason: DecisionReason) -> None:
+    waiting: Decision[None] = Decision(reason, None)
+
+    found = with_disk_moves(Balance(limits=LIMITS), lab(12), waiting)
+
+    assert (found.reason, found.plan.steps) == (reason, ())
+    assert any("once the policy has decided" in note for note in found.notes)

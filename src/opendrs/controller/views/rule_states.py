@@ -172,7 +172,11 @@ def _bound_guests(rule: Rule, snapshot: Snapshot) -> list[GuestId]:
 def _repair(guests: Iterable[str], decision: Plain) -> str:
     """Return what the decision does about *guests* that violate a rule, or what may."""
     chosen = set(guests)
-    steps = [step for step in decision["steps"] if step["guest"] in chosen]
+    steps = [
+        step
+        for step in decision["steps"]
+        if step["guest"] in chosen and not step.get("disk")
+    ]
     if steps:
         moves = [
             f"step {step['id']} moves {step['guest']} to {step['target']}"

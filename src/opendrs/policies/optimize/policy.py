@@ -202,7 +202,10 @@ class Optimize:
         if unmet is not None:
             return Decision(unmet[0], None, detail=unmet[1])
         part = MeasuredPart.of(snapshot, self.load_model)
-        restored = self._restored(part.snapshot)
+        repairs = self.limits.tolerates_failures and any(
+            each.strict for each in violations(with_drain_rule(part.snapshot))
+        )
+        restored = None if repairs else self._restored(part.snapshot)
         if restored is not None:
             return part.name_unmeasured(restored)
         gate = closed_gates(part.snapshot, self.limits, self.load_model)
@@ -215,16 +218,13 @@ class Optimize:
             if not isinstance(present, Decision):
                 now = f"{IMBALANCE} {present.before.imbalance:.3f} now"
                 prepared = expected.delayed(prepared, now)
+        if repairs and not prepared.plan.steps:
+            prepared = self._restored(part.snapshot) or prepared
         return part.name_unmeasured(prepared)
 
     def _restored(self, snapshot: Snapshot) -> Decision[None] | None:
-        """Return the plan that makes failures tolerated, or None if none is needed.
-
-        The repair of rules comes first.
-        """
+        """Return the plan that makes failures tolerated, or None if none is needed."""
         if Goal.REPAIR not in self.priorities or not self.limits.tolerates_failures:
-            return None
-        if any(each.strict for each in violations(with_drain_rule(snapshot))):
             return None
         mobility = MobilityFilter(
             load_model=self.load_model, allow_cold_migration=self.allow_cold_migration

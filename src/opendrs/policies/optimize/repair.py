@@ -110,11 +110,12 @@ class Repair:
         """Return the plan that repairs most rules, with the fewest migrations.
 
         If there is none, failures are made tolerated again. For both, a guest may
-        return to a node that it left recently.
+        return to a node that it left recently. Guests whose migrations failed are
+        migrated for rules only.
         """
         del memory
-        snapshot = without_undo_rules(snapshot)
-        decision = self._repair(snapshot)
+        decision = self._repair(without_undo_rules(snapshot))
+        snapshot = without_undo_rules(snapshot, keeps_held=True)
         if decision.plan.steps or unmet_precondition(snapshot, self.load_model):
             return decision
         budget = Budget.parse(self.budget)
