@@ -40,10 +40,12 @@ SETTING_COLUMNS = tuple(
     f"policy.{each.name}" for each in fields(Consolidate) if each.name != "limits"
 )
 
-_NOT_NUMBERS = {"loads", "networks", "overrides", "reserved_cpu", "reserved_memory"}
 LIMIT_FIELDS = tuple(
-    each.name for each in fields(Limits) if each.name not in _NOT_NUMBERS
+    each.name
+    for each in fields(Limits)
+    if not any(text in str(each.type) for text in ("str", "tuple"))
 )
+"""Limits that are numbers."""
 LIMIT_COLUMNS = tuple(f"limits.{name}" for name in LIMIT_FIELDS)
 BEHAVIOR_COLUMNS = tuple(f"behavior.{each.name}" for each in fields(SimulationBehavior))
 
