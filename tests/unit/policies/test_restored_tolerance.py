@@ -126,7 +126,7 @@ def test_repairs_of_drawn_clusters_make_nothing_worse(
     assert restored
 
 
-def test_guest_whose_migration_failed_is_not_moved_for_tolerance() -> None:
+def test_guest_with_a_failed_migration_is_not_moved_for_tolerance() -> None:
     snapshot = fragmented()
     (step,) = Repair(limits=ANY_NODE).decide(snapshot, None).plan.steps
     assert isinstance(step.action, LiveMigration)

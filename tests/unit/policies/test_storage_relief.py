@@ -205,7 +205,7 @@ def test_other_policies_relieve_storages_and_repair_does_not() -> None:
     assert decide(Repair(limits=LIMITS), snapshot, None).plan.steps == ()
 
 
-def test_disk_whose_move_failed_is_held_back() -> None:
+def test_disk_is_held_back_after_a_failed_move() -> None:
     snapshot = lab(12, 40)
     move = DiskMove(GuestId("g0"), NodeId("a"), "scsi0", "one", "two")
     failed = FailedMigration(
