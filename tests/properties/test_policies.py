@@ -336,6 +336,8 @@ def test_the_drawn_clusters_meet_every_outcome() -> None:
             DecisionReason.FORECAST_DELAYS,
             DecisionReason.NODES_EMPTY,
             DecisionReason.RELIEVES_OVERLOAD,
+            DecisionReason.RELIEVES_STORAGE,  # by `decide` of the package
+            DecisionReason.RESTORES_TOLERANCE,  # not with the drawn limits
             DecisionReason.RETURNS_GUESTS,
             DecisionReason.RULES_HOLD,
             DecisionReason.SAVES_POWER,
