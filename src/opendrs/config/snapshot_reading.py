@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -317,14 +318,7 @@ def _affinity(
     kind: Callable[..., Affinity | DomainAffinity] = Affinity
     if "domain" in entry:
         kind = partial(DomainAffinity, domain=entry["domain"])
-    return kind(
-        guests=guests,
-        strict=entry.get("strict", True),
-        name=entry.get("name", ""),
-        origin=entry.get("origin", ""),
-        tags=frozenset(entry.get("tags", ())),
-        weight=entry.get("weight", 1.0),
-    )
+    return kind(guests=guests, **_common_fields(entry))
 
 
 def _anti_affinity(
@@ -342,14 +336,7 @@ def _anti_affinity(
             other_guests=frozenset(others),
             other_tags=frozenset(entry.get("other_tags", ())),
         )
-    return kind(
-        guests=guests,
-        strict=entry.get("strict", True),
-        name=entry.get("name", ""),
-        origin=entry.get("origin", ""),
-        tags=frozenset(entry.get("tags", ())),
-        weight=entry.get("weight", 1.0),
-    )
+    return kind(guests=guests, **_common_fields(entry))
 
 
 def _node_affinity(
@@ -359,12 +346,21 @@ def _node_affinity(
     return NodeAffinity(
         guests=guests,
         nodes={NodeId(node): priority for node, priority in listed.items()},
-        strict=entry.get("strict", True),
-        name=entry.get("name", ""),
-        origin=entry.get("origin", ""),
-        tags=frozenset(entry.get("tags", ())),
         labels=frozenset(entry.get("labels", ())),
         groups=frozenset(entry.get("groups", ())),
         exclusive=entry.get("exclusive", False),
-        weight=entry.get("weight", 1.0),
+        **_common_fields(entry),
     )
+
+
+def _common_fields(
+    entry: AffinityEntry | AntiAffinityEntry | NodeAffinityEntry,
+) -> dict[str, Any]:
+    """Return the fields that all affinities have, without their guests."""
+    return {
+        "strict": entry.get("strict", True),
+        "name": entry.get("name", ""),
+        "origin": entry.get("origin", ""),
+        "tags": frozenset(entry.get("tags", ())),
+        "weight": entry.get("weight", 1.0),
+    }

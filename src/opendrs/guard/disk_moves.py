@@ -57,7 +57,9 @@ class DiskMoveContext:
     @property
     def disk(self) -> Disk:
         """Return the disk; `_stale` has checked that it is there."""
-        return next(d for d in self.guest.disks or () if d.name == self.move.disk)
+        disk = disk_named(self.guest, self.move.disk)
+        assert disk is not None  # noqa: S101 - for the type checker
+        return disk
 
     @property
     def group(self) -> StorageGroup | None:
@@ -156,8 +158,8 @@ def _locked(context: DiskMoveContext) -> str | None:
 def _missing(context: DiskMoveContext) -> str | None:
     """Return the node that the guest could not use any more, if any."""
     move = context.move
-    source = _storage(context.node, move.source_storage)
-    target = _storage(context.node, move.target_storage)
+    source = context.node.storage(move.source_storage)
+    target = context.node.storage(move.target_storage)
     if target is None:
         return f"{move.node}: no storage {move.target_storage}"
     if source is None or source.shared is None or target.shared is None:
@@ -168,7 +170,7 @@ def _missing(context: DiskMoveContext) -> str | None:
     if source.shared and not target.shared:
         return f"{target.id}: a storage of {move.node} alone, unlike {source.id}"
     for node in _usable_nodes(source, context):
-        if _storage(node, move.target_storage) is None:
+        if node.storage(move.target_storage) is None:
             return f"{node.id}: no storage {move.target_storage}, unlike {source.id}"
     return None
 
@@ -178,12 +180,8 @@ def _usable_nodes(source: Storage, context: DiskMoveContext) -> Iterator[Node]:
     if not (source.shared or context.limits.migrate_local_disks):
         return
     for node in context.snapshot.nodes.values():
-        if _storage(node, source.id) is not None:
+        if node.storage(source.id) is not None:
             yield node
-
-
-def _storage(node: Node, name: str) -> Storage | None:
-    return next((each for each in node.storages or () if each.id == name), None)
 
 
 def _full(context: DiskMoveContext) -> str | None:
@@ -193,7 +191,7 @@ def _full(context: DiskMoveContext) -> str | None:
     suffice.
     """
     move, disk = context.move, context.disk
-    target = _storage(context.node, move.target_storage)
+    target = context.node.storage(move.target_storage)
     if disk.size is None:
         return f"{move.guest}: size of disk {move.disk} is unknown"
     if target is None or target.free is None or target.capacity is None:

@@ -76,9 +76,8 @@ def find_insufficient_storage(
         guest = snapshot.guests[name]
         for _, storage in _copies(guest, snapshot.nodes[guest.node]):
             node = snapshot.nodes[target]
-            free = next(
-                (each.free for each in node.storages or () if each.id == storage), None
-            )
+            found = node.storage(storage)
+            free = None if found is None else found.free
             if free is None:
                 return f"{target}: free space of {storage} is unknown"
             required = needed[storage_place(storage, node)]
@@ -124,8 +123,7 @@ def incoming_bytes(snapshot: Snapshot) -> dict[StoragePlace, int]:
 
 def storage_place(storage: str, node: Node) -> StoragePlace:
     """Return the storage of *node*, without the node if other nodes use it too."""
-    is_shared = any(e.shared for e in node.storages or () if e.id == storage)
-    return None if is_shared else node.id, storage
+    return None if node.shares(storage) else node.id, storage
 
 
 def _copies(guest: Guest, source: Node) -> Iterator[tuple[Disk, str]]:

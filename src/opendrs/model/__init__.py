@@ -7,6 +7,7 @@ from opendrs.model.disk_copies import has_mapped_copies as has_mapped_copies
 from opendrs.model.disk_moves import disk_named as disk_named
 from opendrs.model.disk_moves import finish_disk_move as finish_disk_move
 from opendrs.model.disk_moves import start_disk_move as start_disk_move
+from opendrs.model.disk_moves import storage_users as storage_users
 from opendrs.model.formatting import format_count as format_count
 from opendrs.model.formatting import format_list as format_list
 from opendrs.model.formatting import format_memory as format_memory

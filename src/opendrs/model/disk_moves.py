@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import replace
 
 from opendrs.errors import ModelError
@@ -17,6 +17,15 @@ from opendrs.model.storage import Disk
 def disk_named(guest: Guest, name: str) -> Disk | None:
     """Return the disk *name* of *guest*; None if there is none."""
     return next((each for each in guest.disks or () if each.name == name), None)
+
+
+def storage_users(
+    storage: str, node: NodeId, nodes: Mapping[NodeId, Node]
+) -> tuple[NodeId, ...]:
+    """Return the nodes that use the same *storage* as *node*, itself included."""
+    if not nodes[node].shares(storage):
+        return (node,)
+    return tuple(name for name, each in nodes.items() if each.shares(storage))
 
 
 def start_disk_move(guest: Guest, move: DiskMove) -> Guest:
@@ -42,9 +51,10 @@ def finish_disk_move(
     """
     disk = _moved_disk(guest, move)
     for name, sign in ((move.source_storage, 1), (move.target_storage, -1)):
-        for node in tuple(_nodes_using(name, move.node, nodes)):
+        for user in storage_users(name, move.node, nodes):
+            node = nodes[user]
             storages = with_space(node.storages or (), [(name, disk.size, sign)])
-            nodes[node.id] = replace(node, storages=storages)
+            nodes[user] = replace(node, storages=storages)
     return _with_disk(guest, replace(disk, storage=move.target_storage, moving_to=None))
 
 
@@ -65,17 +75,3 @@ def _with_disk(guest: Guest, changed: Disk) -> Guest:
         changed if each.name == changed.name else each for each in guest.disks or ()
     )
     return replace(guest, disks=tuple(disks))
-
-
-def _nodes_using(
-    storage: str, node: NodeId, nodes: MutableMapping[NodeId, Node]
-) -> Iterator[Node]:
-    """Yield *node*, and the others that use the same *storage* if it is shared."""
-    is_shared = _is_shared(storage, nodes[node])
-    for each in nodes.values():
-        if each.id == node or (is_shared and _is_shared(storage, each)):
-            yield each
-
-
-def _is_shared(storage: str, node: Node) -> bool:
-    return any(each.shared and each.id == storage for each in node.storages or ())

@@ -150,6 +150,14 @@ class Node:
         found = (each for each in self.labels if each.startswith(start))
         return min(found, default=start)[len(start) :] or None
 
+    def storage(self, name: str) -> Storage | None:
+        """Return the storage *name* of the node; None if there is none."""
+        return next((each for each in self.storages or () if each.id == name), None)
+
+    def shares(self, name: str) -> bool:
+        """Return True if other nodes use the storage *name* of the node as well."""
+        return any(each.shared and each.id == name for each in self.storages or ())
+
     @property
     def reachable(self) -> bool:
         """Return whether the node responds; it may receive no guests."""

@@ -76,17 +76,24 @@ def movable_disks(
         known: Storages of the groups whose use is known: possible targets.
     """
     open_targets = _open_targets(snapshot, limits)
+    excluding = [each for each in snapshot.rules if isinstance(each, TagExclusion)]
+    held = {
+        name: rule.name
+        for rule in reversed(snapshot.rules)  # the first one counts
+        if isinstance(rule, Pin) and rule.origin == HOLD_ORIGIN
+        for name in rule.guests
+    }
     found: list[MovableDisk] = []
     staying: defaultdict[StorageKey, defaultdict[str, list[str]]]
     staying = defaultdict(lambda: defaultdict(list))
     for guest in sorted(snapshot.guests.values(), key=lambda each: each.id):
         node = snapshot.nodes[guest.node]
         for disk in guest.disks or ():
-            source = _storage(node, disk.storage)
+            source = node.storage(disk.storage)
             key = None if source is None else storage_key(source, node)
             if source is None or key is None or key not in full:
                 continue
-            blocker = _blocker(guest, disk, snapshot)
+            blocker = _blocker(guest, disk, node, excluding, held.get(guest.id))
             moves = [
                 MovableDisk(_move(guest, disk, name), disk.size or 0, key, target)
                 for name, target in _targets(source, node, limits, open_targets)
@@ -114,23 +121,29 @@ def _move(guest: Guest, disk: Disk, target: str) -> DiskMove:
     return DiskMove(guest.id, guest.node, disk.name or "", disk.storage, target)
 
 
-def _blocker(guest: Guest, disk: Disk, snapshot: Snapshot) -> str | None:
-    """Return why *disk* of *guest* may not be moved now, or None."""
-    rules = [each for each in snapshot.rules if isinstance(each, TagExclusion)]
-    held = [
-        each.name
-        for each in snapshot.rules
-        if isinstance(each, Pin)
-        and each.origin == HOLD_ORIGIN
-        and guest.id in each.guests
-    ]
+def _blocker(
+    guest: Guest,
+    disk: Disk,
+    node: Node,
+    rules: Sequence[TagExclusion],
+    held: str | None,
+) -> str | None:
+    """Return why *disk* of *guest* may not be moved now, or None.
+
+    Args:
+        guest: The guest.
+        disk: Its disk.
+        node: Its node.
+        rules: Rules by which nothing of some guests is moved.
+        held: Why the guest is held back after a failure; None if it is not.
+    """
     causes = (
-        (not snapshot.nodes[guest.node].online, f"{guest.node} is not online"),
+        (not node.online, f"{node.id} is not online"),
         (guest.state not in _STATES, f"state {guest.state}"),
         (guest.migrating_to is not None, f"migrating to {guest.migrating_to}"),
         (lock_of(guest) is not None, lock_of(guest)),
         *((each.applies_to(guest), f'the rule "{each}" excludes it') for each in rules),
-        *((True, name) for name in held),
+        (held is not None, held),
         (disk.name is None, "the platform does not move this disk"),
         (not disk.size, "size of the disk unknown"),
     )
@@ -183,7 +196,7 @@ def _targets(
     is_bound = not (source.shared or limits.migrate_local_disks)
     (group,) = (g for g in limits.storage_groups if source.id in g.storages)
     for name in group.storages:
-        target = _storage(node, name)
+        target = node.storage(name)
         if target is None or name == source.id:
             continue
         if (source.shared and not target.shared) or not (
@@ -193,7 +206,3 @@ def _targets(
         key = storage_key(target, node)
         if key is not None:
             yield name, key
-
-
-def _storage(node: Node, name: str) -> Storage | None:
-    return next((each for each in node.storages or () if each.id == name), None)

@@ -63,7 +63,6 @@ from opendrs.rules.storage_space import available_space as available_space
 from opendrs.rules.storage_space import released_space as released_space
 from opendrs.rules.storage_space import required_space as required_space
 from opendrs.rules.storage_space import space_shortage as space_shortage
-from opendrs.rules.storage_space import storage_users as storage_users
 from opendrs.rules.undo import undo_rules as undo_rules
 from opendrs.rules.undo import without_migration_rules as without_migration_rules
 from opendrs.rules.undo import without_undo_rules as without_undo_rules

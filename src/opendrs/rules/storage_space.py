@@ -13,6 +13,7 @@ from opendrs.model import (
     copied_space,
     format_memory,
     local_disks,
+    storage_users,
 )
 
 # Bytes by storage.
@@ -33,7 +34,7 @@ def available_space(snapshot: Snapshot) -> dict[NodeId, Space]:
     for guest in snapshot.guests.values():
         for disk in guest.disks or ():
             if disk.moving_to is not None:
-                for user in storage_users(disk.moving_to, guest.node, snapshot):
+                for user in storage_users(disk.moving_to, guest.node, snapshot.nodes):
                     left = space[user].get(disk.moving_to, 0.0) - (disk.size or 0)
                     space[user][disk.moving_to] = max(0.0, left)
         if guest.disks and guest.migrating_to is not None:
@@ -42,19 +43,6 @@ def available_space(snapshot: Snapshot) -> dict[NodeId, Space]:
             for name, size in required.items():
                 target[name] = max(0.0, target.get(name, 0.0) - size)
     return dict(space)
-
-
-def storage_users(storage: str, node: NodeId, snapshot: Snapshot) -> tuple[NodeId, ...]:
-    """Return the nodes that use the same *storage* as *node*, itself included."""
-    if not _is_shared(storage, snapshot.nodes[node]):
-        return (node,)
-    return tuple(
-        name for name, each in snapshot.nodes.items() if _is_shared(storage, each)
-    )
-
-
-def _is_shared(storage: str, node: Node) -> bool:
-    return any(each.shared and each.id == storage for each in node.storages or ())
 
 
 def required_space(
