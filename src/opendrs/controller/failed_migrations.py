@@ -57,8 +57,10 @@ def failed_migrations(
 ) -> tuple[FailedMigration, ...]:
     """Return the last migration of each guest that failed, without a success since.
 
-    Migrations that did not start, or that an operator aborted, do not count. Moves of
-    disks count by themselves.
+    Migrations that did not start, or that an operator aborted, do not count. A process
+    that is killed before its request leaves the record of a failed migration without a
+    task; so does a refused request. The first of these in a row therefore does not count
+    either: it is retried at once. Moves of disks count by themselves.
 
     Args:
         records: Records of steps, the oldest first.
@@ -66,6 +68,7 @@ def failed_migrations(
         now: The time; a later end counts as now.
     """
     found: dict[tuple[GuestId, bool], FailedMigration] = {}
+    retried: set[tuple[GuestId, bool]] = set()
     for record in records:
         action = record.action
         if not isinstance(action, Transfer):
@@ -74,7 +77,11 @@ def failed_migrations(
         key = action.guest, moves_disk
         if record.outcome is Outcome.DONE:
             found.pop(key, None)
+            retried.discard(key)
         if not has_failed(record, limits):
+            continue
+        if record.task is None and key not in retried:
+            retried.add(key)
             continue
         before = found.pop(key, None)
         targets = frozenset() if moves_disk else frozenset({action.target})

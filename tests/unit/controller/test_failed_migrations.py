@@ -156,8 +156,9 @@ def test_failures_in_a_row_are_counted_with_their_targets() -> None:
         ended(5, Outcome.REJECTED),
         ended(5, Outcome.SKIPPED),
         ended(5, Outcome.LOST, task=None),  # never started
+        ended(5, Outcome.FAILED, task=None),  # perhaps never requested
     ],
-    ids=lambda each: str(each.outcome),
+    ids=lambda each: f"{each.outcome} {each.task}",
 )
 def test_only_a_failure_after_the_start_counts(later: StepRecord) -> None:
     now = NOON + timedelta(minutes=10)
@@ -168,6 +169,18 @@ def test_only_a_failure_after_the_start_counts(later: StepRecord) -> None:
     assert [each.failures for each in before] == (
         [] if later.outcome is Outcome.DONE else [1]
     )
+
+
+def test_second_migration_in_a_row_without_a_task_counts() -> None:
+    unrequested = [ended(minute, Outcome.FAILED, task=None) for minute in (0, 5)]
+    done = ended(2, Outcome.DONE)
+
+    (found,) = failed_migrations(unrequested, LIMITS, NOON + timedelta(minutes=6))
+    others = failed_migrations([unrequested[0], done, unrequested[1]], LIMITS, NOON)
+
+    assert found.failures == 1
+    assert found.at == NOON + timedelta(minutes=5)
+    assert others == ()
 
 
 def test_end_in_the_future_counts_as_now() -> None:
