@@ -39,7 +39,7 @@ from support.builders import NOON
 
 BESIDE = Path(__file__).parents[3] / "shared"
 SHARED = Path(os.environ.get("OPENDRS_SHARED") or BESIDE) / "data" / "clusters"
-DECISIONS = int(os.environ.get("OPENDRS_DECISIONS", "280")) // len(BUILT_IN_POLICIES)
+DECISIONS = int(os.environ.get("OPENDRS_DECISIONS", "140")) // len(BUILT_IN_POLICIES)
 CYCLES = 7  # of one policy on a drawn cluster, with its memory
 LARGEST = 200_000  # nodes times guests; larger ones take long to decide about
 CHOICES: Mapping[str, Mapping[str, list[object]]] = {

@@ -17,6 +17,7 @@ import tomli_w
 
 from opendrs.controller import SystemClock
 from support import command_cluster, loaded_cluster
+from support.forked_program import ForkedProgram, opendrs_program, run_forked
 
 PLATFORM = "lab"
 TIMEOUT = 240.0  # seconds, on a busy machine
@@ -55,7 +56,7 @@ class DashboardLab:
         self.place = place
         self.state = place / "cluster.json"
         self.config = place / "opendrs.toml"
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._processes: dict[str, subprocess.Popen[bytes] | ForkedProgram] = {}
         loaded_cluster.create(self.state, seconds=seconds, nodes=nodes, guests=guests)
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = int(free.getsockname()[1])
@@ -98,13 +99,26 @@ class DashboardLab:
 
     def start_controller(self) -> None:
         """Start the controller, and wait for its first decision."""
-        self._launch("run")
-        log = self.place / "run.log"
-        eventually(lambda: "decision-made" in log.read_text(), "a decision is made")
+        path = self.place / "run.log"
+        with path.open("wb") as log:
+            words = ("run", str(self.config), "--format", "json")
+            self._processes["run"] = ForkedProgram(
+                opendrs_program, words, cwd=self.place, stdout=log
+            )
+        eventually(lambda: "decision-made" in path.read_text(), "a decision is made")
 
     def start_server(self) -> None:
         """Start the server, and wait until it responds."""
-        self._launch("serve")
+        # It starts processes itself, which a forked program may not.
+        with (self.place / "serve.log").open("wb") as log:
+            self._processes["serve"] = subprocess.Popen(  # noqa: S603 - our own program
+                [*_OPENDRS, "serve", str(self.config), "--format", "json"],
+                cwd=self.place,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+            )
         eventually(self._responds, "the server responds")
 
     def stop(self, name: str) -> None:
@@ -127,26 +141,10 @@ class DashboardLab:
 
     def command(self, *words: str) -> dict[str, Any]:
         """Run a command of the operator, and return its output."""
-        done = subprocess.run(  # noqa: S603 - our own program
-            [*_OPENDRS, *words, "--config", str(self.config), "--format", "json"],
-            cwd=self.place,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        words = (*words, "--config", str(self.config), "--format", "json")
+        done = run_forked(opendrs_program, words, cwd=self.place)
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads(done.stdout) if done.stdout else {}
-
-    def _launch(self, command: str) -> None:
-        with (self.place / f"{command}.log").open("wb") as log:
-            self._processes[command] = subprocess.Popen(  # noqa: S603 - our own program
-                [*_OPENDRS, command, str(self.config), "--format", "json"],
-                cwd=self.place,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-            )
 
     def _responds(self) -> bool:
         try:

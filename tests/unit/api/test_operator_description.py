@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,32 +34,33 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorApi]:
         yield running
 
 
-def headers(api: OperatorApi, role: Role) -> dict[str, str]:
-    return {"Authorization": f"Bearer {api.token(role)}"}
+@pytest.fixture(scope="module")
+def headers(api: OperatorApi) -> Mapping[Role, dict[str, str]]:
+    return {role: {"Authorization": f"Bearer {api.token(role)}"} for role in Role}
 
 
 def test_description_is_valid() -> None:
     schemathesis.openapi.from_dict(json.loads(WRITTEN)).validate()
 
 
-@pytest.mark.parametrize("role", Role)
 @DESCRIPTION.parametrize()
-@settings(
-    max_examples=10,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=10, deadline=None)
 def test_every_response_is_as_described(
-    case: schemathesis.Case[Any], api: OperatorApi, role: Role
+    case: schemathesis.Case[Any],
+    api: OperatorApi,
+    headers: Mapping[Role, dict[str, str]],
 ) -> None:
-    case.call_and_validate(
-        base_url=api.address, headers=headers(api, role), excluded_checks=EXCLUDED
-    )
+    for role in Role:
+        case.call_and_validate(
+            base_url=api.address, headers=headers[role], excluded_checks=EXCLUDED
+        )
 
 
 @pytest.mark.parametrize("role", Role)
-def test_sequences_of_requests_are_as_described(api: OperatorApi, role: Role) -> None:
-    credentials = headers(api, role)
+def test_sequences_of_requests_are_as_described(
+    api: OperatorApi, headers: Mapping[Role, dict[str, str]], role: Role
+) -> None:
+    credentials = headers[role]
 
     class Requests(DESCRIPTION.as_state_machine()):  # type: ignore[misc]  # made at run time
         def get_call_kwargs(self, case: schemathesis.Case[Any]) -> dict[str, Any]:
