@@ -65,6 +65,8 @@ class StayReasons:
 
     def avoided_nodes(self, guest: GuestId) -> Mapping[NodeId, str]:
         """Return the soft rule of each node that only a soft rule excludes."""
+        if self._strict_checker is self._checker:
+            return {}
         infeasible = self.infeasible_nodes(guest)
         excluded = self._checker.infeasible_nodes(self._group(guest))
         return {
@@ -78,8 +80,11 @@ class StayReasons:
     @cached_property
     def _strict_checker(self) -> FeasibilityChecker:
         """Checker that ignores soft rules."""
-        rules = (each for each in self._snapshot.rules if getattr(each, "strict", True))
-        strict = replace(self._snapshot, rules=tuple(rules))
+        stated = self._snapshot.rules
+        rules = tuple(each for each in stated if getattr(each, "strict", True))
+        if len(rules) == len(stated):
+            return self._checker
+        strict = replace(self._snapshot, rules=rules)
         return FeasibilityChecker(strict, compile_rules(strict), self._limits)
 
     @cached_property
