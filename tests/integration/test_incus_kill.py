@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import count, islice
+from itertools import count
 from pathlib import Path
 from threading import Event, Lock
 
@@ -27,7 +26,6 @@ pytestmark = pytest.mark.slow
 
 MACHINES = ("v1", "v2")
 NEED = (0.15, 1.2)  # of each machine: fraction of memory, load
-PARALLEL = 3  # processes at a time, which wait most of their time
 LAST_MOVE = "volatile.rebalance.last_move"
 APPLY = ("apply", "lab", "--yes", "--config", "opendrs.toml")
 RUN = ("run", "opendrs.toml", "--no-serve")
@@ -193,30 +191,23 @@ def test_killed_at_each_call_and_started_again_moves_each_machine_once(
     held: bool,  # moves are in progress at the restart, or have ended
 ) -> None:
     tls = TlsFiles(tmp_path)
-    differences = []
-    numbers, kills, more = count(1), 0, [True]
+    differences, numbers = [], count(1)
+    killed, is_done = True, False
 
-    def has_more(number: int) -> bool:
-        """Kill it at a call and start it again; return whether others follow it."""
-        job = Job(words, tmp_path / f"{number}", imbalanced())
-        kill = AtCall(number, killing(job, held=held), moment, writes)
+    while killed and not is_done:
+        job = Job(words, tmp_path / f"{next(numbers)}", imbalanced())
+        kill = AtCall(int(job.directory.name), killing(job, held=held), moment, writes)
         job.directory.mkdir()
         with tls.serve(job.cluster) as url:
             job.write(tls, url)
             job.run_until_killed(kill)
-            was_done = job.is_done()
+            killed, is_done = bool(kill.request), job.is_done()
             status = job.run_to_the_end()
         if status != 0 or sorted(job.moves) != EXPECTED or not job.is_done():
-            differences.append((number, kill.request, status, job.moves))
-        return bool(kill.request) and not was_done
-
-    with ThreadPoolExecutor(PARALLEL) as pool:
-        while all(more):
-            more = [*pool.map(has_more, islice(numbers, PARALLEL))]
-            kills += sum(more)
+            differences.append((kill.number, kill.request, status, job.moves))
 
     assert differences == []
-    assert kills >= (len(EXPECTED) if writes else 24)
+    assert next(numbers) > (len(EXPECTED) if writes else 25)
 
 
 def killing(job: Job, *, held: bool) -> Callable[[int], object]:
