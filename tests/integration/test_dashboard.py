@@ -512,13 +512,16 @@ def test_lost_connection_is_shown_and_ends_without_a_reload(
 def test_dead_controller_is_shown_with_its_age(
     browser: Browser, own_lab: DashboardLab
 ) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     with dashboard_page(browser, own_lab.address) as dashboard:
         page = dashboard.page
         dashboard.sign_in(own_lab.token("viewer"))
         own_lab.kill("run")
-        page.get_by_text("The last cycle ended").wait_for()
+        warning = page.get_by_role("region", name="Warnings")
+        warning.get_by_text("The last cycle ended").wait_for()
+        assert axe.run(page).response["violations"] == []
         own_lab.start_controller()
-        page.get_by_text("The last cycle ended").wait_for(state="detached")
+        warning.get_by_text("The last cycle ended").wait_for(state="detached")
 
 
 def test_changed_plan_cannot_be_approved(

@@ -237,46 +237,49 @@ function Warnings(): JSX.Element | null {
   const shown = state.value;
   const health = controllerHealth.value;
   const age = duration(dataAge.value);
-  return (
-    <div class="warnings">
-      {connection.value === "lost" ? (
-        <p class="note note-error">
-          <strong>Connection lost.</strong> The data on this page was received {age} ago. Connecting again …
-        </p>
-      ) : null}
-      {connection.value === "polling" ? (
-        <p class="note note-warning">Live updates are not available. The page asks every few seconds; data of {age} ago.</p>
-      ) : null}
-      {shown && health === "stopped" ? (
-        <p class="note note-error">
-          <strong>No controller is running.</strong> The last cycle ended {cycleAge.value === null ? "at an unknown time" : `${duration(cycleAge.value)} ago`}.
-        </p>
-      ) : null}
-      {shown && health === "late" ? (
-        <p class="note note-error">
-          <strong>The controller is late.</strong> {cycleAge.value === null ? "No cycle has ended since it started" : `The last cycle ended ${duration(cycleAge.value)} ago`}; the interval is {duration(shown.controller.interval)}.
-        </p>
-      ) : null}
-      {shown?.pause ? (
-        <p class="note note-warning">
-          <strong>Paused</strong> until {dateTime(shown.pause.until)} by {shown.pause.user}: {shown.pause.because}
-        </p>
-      ) : null}
-      {shown?.breaker ? (
-        <p class="note note-error">
-          <strong>Circuit breaker open</strong> since {dateTime(shown.breaker.opened_at)}: {shown.breaker.detail}
-        </p>
-      ) : null}
-      {shown?.api_breaker ? (
-        <p class="note note-error">
-          <strong>API circuit breaker open</strong> since {dateTime(shown.api_breaker.opened_at)}: {shown.api_breaker.detail}
-        </p>
-      ) : null}
-      {shown && shown.mode.source !== "configuration" && !shown.pause ? (
-        <p class="note note-info">
-          Mode <StateBadge state={shown.mode.mode} /> {shown.mode.detail}
-        </p>
-      ) : null}
-    </div>
-  );
+  const warnings = [
+    connection.value === "lost" ? (
+      <p class="note note-error">
+        <strong>Connection lost.</strong> The data on this page was received {age} ago. Connecting again …
+      </p>
+    ) : null,
+    connection.value === "polling" ? (
+      <p class="note note-warning">Live updates are not available. The page asks every few seconds; data of {age} ago.</p>
+    ) : null,
+    shown && health === "stopped" ? (
+      <p class="note note-error">
+        <strong>No controller is running.</strong> The last cycle ended {cycleAge.value === null ? "at an unknown time" : `${duration(cycleAge.value)} ago`}.
+      </p>
+    ) : null,
+    shown && health === "late" ? (
+      <p class="note note-error">
+        <strong>The controller is late.</strong> {cycleAge.value === null ? "No cycle has ended since it started" : `The last cycle ended ${duration(cycleAge.value)} ago`}; the interval is {duration(shown.controller.interval)}.
+      </p>
+    ) : null,
+    shown?.pause ? (
+      <p class="note note-warning">
+        <strong>Paused</strong> until {dateTime(shown.pause.until)} by {shown.pause.user}: {shown.pause.because}
+      </p>
+    ) : null,
+    shown?.breaker ? (
+      <p class="note note-error">
+        <strong>Circuit breaker open</strong> since {dateTime(shown.breaker.opened_at)}: {shown.breaker.detail}
+      </p>
+    ) : null,
+    shown?.api_breaker ? (
+      <p class="note note-error">
+        <strong>API circuit breaker open</strong> since {dateTime(shown.api_breaker.opened_at)}: {shown.api_breaker.detail}
+      </p>
+    ) : null,
+    shown && shown.mode.source !== "configuration" && !shown.pause ? (
+      <p class="note note-info">
+        Mode <StateBadge state={shown.mode.mode} /> {shown.mode.detail}
+      </p>
+    ) : null,
+  ];
+  return warnings.some(Boolean) ? (
+    <section class="warnings" aria-label="Warnings">
+      {warnings}
+    </section>
+  ) : null;
 }
