@@ -45,15 +45,25 @@ def load_store_settings(config: Path | None, platform: str) -> Settings:
     Raises:
         ConfigurationError: The file is invalid otherwise; with all errors.
     """
+    return load_valid_store_settings(config, platform)[0]
+
+
+def load_valid_store_settings(
+    config: Path | None, platform: str
+) -> tuple[Settings, frozenset[str]]:
+    """Return the settings as `load_store_settings`, and the names of invalid tables.
+
+    The settings of these tables are the defaults.
+    """
     path = _config_path(config)
     if path is None:
-        return NO_SETTINGS
+        return NO_SETTINGS, frozenset()
     settings, diagnostics = read_valid_settings(path, PLATFORMS)
     if not all(_is_unrelated(each.path, platform) for each in diagnostics):
         raise_diagnostics(display_path(path), diagnostics)
     for each in diagnostics:
         warn(f"warning: {display_path(path)}: {each}")
-    return settings
+    return settings, frozenset(str(each.path[0]) for each in diagnostics)
 
 
 def has_store(name: str, settings: Settings) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from opendrs.cli.breaker import breaker_text
-from opendrs.cli.configuration import load_store_settings
+from opendrs.cli.configuration import load_valid_store_settings
 from opendrs.cli.console import console, print_indented, print_json, printable
 from opendrs.cli.formatting import describe_action, format_bytes, format_duration
 from opendrs.cli.mode import following_mode_text
@@ -73,7 +73,8 @@ class ControllerStatus:
         drained: Nodes that operators drain.
         plans: Plans that have not ended, the oldest first.
         open_steps: Steps without an outcome.
-        migration_timeout: Seconds after which they are aborted.
+        migration_timeout: Seconds after which they are aborted; None if unknown,
+            because the limits in the configuration are invalid now.
         progress: Progress of running migrations, as recorded, by step.
         schedule: Entries of the schedule, in the order of the file.
     """
@@ -91,7 +92,7 @@ class ControllerStatus:
     drained: tuple[NodeId, ...]
     plans: tuple[PlanRecord, ...]
     open_steps: tuple[StepRecord, ...]
-    migration_timeout: float
+    migration_timeout: float | None
     progress: Mapping[str, Mapping[str, Any]]
     schedule: tuple[EntryStatus, ...] = ()
 
@@ -115,11 +116,13 @@ class ControllerStatus:
         """
         return is_recent(self.process, self.cycle, self.now, self.open_steps)
 
-    def timeout_at(self, record: StepRecord) -> datetime:
-        """Return when a step without an outcome is aborted.
+    def timeout_at(self, record: StepRecord) -> datetime | None:
+        """Return when a step without an outcome is aborted; None if unknown.
 
         A controller that was started meanwhile gives it the full time again.
         """
+        if self.migration_timeout is None:
+            return None
         since = record.intended_at
         if self.process is not None and self.is_running:
             since = max(since, self.process.started_at)
@@ -150,7 +153,8 @@ def command(*, platform: str, config: Path | None, output_format: str) -> int:
     most three intervals ago (or earlier, if steps are in progress now); 1 = otherwise;
     2 = invalid input; 3 = the database cannot be read.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
-    settings = load_store_settings(config, platform)
+    settings, invalid = load_valid_store_settings(config, platform)
+    limits = None if "limits" in invalid else settings.limits
     controller, now = settings.controller, SystemClock().now()
     with open_to_read(platform, settings) as store:
         entries, open_steps = store.load_all(OPERATOR_ENTRIES), store.unfinished()
@@ -169,7 +173,7 @@ def command(*, platform: str, config: Path | None, output_format: str) -> int:
             drained=tuple(each.node for each in drained_nodes(store)),
             plans=tuple(DatabasePlanStore(store).plans(OPEN_PLAN_STATES)),
             open_steps=open_steps,
-            migration_timeout=settings.limits.migration_timeout,
+            migration_timeout=None if limits is None else limits.migration_timeout,
             progress={each["step"]: each for each in recorded_progress(store)},
             schedule=schedule_status(
                 settings,
@@ -241,10 +245,12 @@ def _print_mode(status: ControllerStatus) -> None:
 def _step_text(status: ControllerStatus, record: StepRecord) -> str:
     """Return a step that has not ended, with its progress and its timeout."""
     action = f"{printable(record.step)}: {describe_action(record.action)}"
+    timeout = status.timeout_at(record)
+    until = "unknown: [limits] is invalid" if timeout is None else _time_text(timeout)
     texts = [
         f"{action}, since {_time_text(record.intended_at)}",
         _progress_text(status.progress.get(record.step, {})),
-        f"timeout {_time_text(status.timeout_at(record))}",
+        f"timeout {until}",
     ]
     return ", ".join(filter(None, texts))
 
@@ -281,6 +287,18 @@ def _plan_document(plan: PlanRecord) -> dict[str, object]:
         "policy": plan.policy,
         "steps": len(plan.steps),
         "expires_at": format_timestamp(plan.expires_at),
+    }
+
+
+def _step_document(status: ControllerStatus, record: StepRecord) -> dict[str, object]:
+    timeout = status.timeout_at(record)
+    return {
+        "run": record.run,
+        "id": record.step,
+        **action_document(record.action),
+        "since": format_timestamp(record.intended_at),
+        "timeout_at": None if timeout is None else format_timestamp(timeout),
+        "progress": _progress_document(status.progress.get(record.step)),
     }
 
 
@@ -324,16 +342,6 @@ def _document(status: ControllerStatus) -> dict[str, object]:
         "drained_nodes": status.drained,
         "plans": [_plan_document(plan) for plan in status.plans],
         "schedule": [entry.document for entry in status.schedule],
-        "open_steps": [
-            {
-                "run": record.run,
-                "id": record.step,
-                **action_document(record.action),
-                "since": format_timestamp(record.intended_at),
-                "timeout_at": format_timestamp(status.timeout_at(record)),
-                "progress": _progress_document(status.progress.get(record.step)),
-            }
-            for record in status.open_steps
-        ],
+        "open_steps": [_step_document(status, each) for each in status.open_steps],
     }
     return dict(plain(document))

@@ -236,6 +236,26 @@ def test_running_step_shows_its_progress_and_timeout(opendrs: RunOpendrs) -> Non
     assert before["open_steps"][0]["progress"] is None
 
 
+def test_timeout_is_unknown_while_the_limits_are_invalid(opendrs: RunOpendrs) -> None:
+    """A running controller goes on with the former ones, not with the defaults."""
+    running = StepRecord(
+        run="run",
+        step=StepId("s1"),
+        action=migration("vm", "a", "b"),
+        intended_at=SystemClock().now(),
+    )
+    Path("opendrs.toml").write_text(f"{CONFIG}[limits]\nmigration_timeout = -1\n")
+    with controller() as (store, _):
+        store.write(running)
+        text = opendrs("status", "lab")
+        document = json.loads(opendrs("status", "lab", "--format", "json").out)
+
+    assert "limits.migration_timeout" in text.err
+    assert "timeout unknown: [limits] is invalid" in text.out
+    (shown,) = document["open_steps"]
+    assert shown["timeout_at"] is None
+
+
 def test_controller_started_later_gives_a_step_the_full_time(
     opendrs: RunOpendrs,
 ) -> None:
