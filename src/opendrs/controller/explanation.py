@@ -205,6 +205,7 @@ def _explain_unmoved(
         *_listed("infeasible", infeasible),
     )
     answers = {
+        StayReason.MIGRATION_FAILED: f"is not migrated: {reasons.detail(guest)}",
         StayReason.IMMOVABLE: f"must not be migrated: {reasons.detail(guest)}",
         StayReason.NO_FEASIBLE_NODE: "stays: no other node is feasible for it",
         StayReason.SOFT_RULE: "stays: a soft rule excludes "

@@ -59,8 +59,8 @@ def failed_migrations(
 
     Migrations that did not start, or that an operator aborted, do not count. A process
     that is killed before its request leaves the record of a failed migration without a
-    task; so does a refused request. The first of these in a row therefore does not count
-    either: it is retried at once. Moves of disks count by themselves.
+    task; so does a refused request. The first of these in a row therefore does not
+    count either: it is retried at once. Moves of disks count by themselves.
 
     Args:
         records: Records of steps, the oldest first.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property
 
 from opendrs.arrays import SkipReason
-from opendrs.model import Guest, GuestId, GuestState, Limits, NodeId, Snapshot
-from opendrs.rules import FeasibilityChecker, compile_rules
+from opendrs.model import Guest, GuestId, GuestState, Limits, NodeId, Pin, Snapshot
+from opendrs.rules import HOLD_ORIGIN, FeasibilityChecker, compile_rules
 from opendrs.rules.memory import required_memory
 
 
@@ -18,6 +18,8 @@ class StayReason(StrEnum):
 
     IMMOVABLE = "immovable"
     """A rule excludes the guest from migration."""
+    MIGRATION_FAILED = SkipReason.MIGRATION_FAILED.value
+    """The last migration of the guest failed; it is held back for a time."""
     NOT_RUNNING = SkipReason.NOT_RUNNING.value
     """The guest is not running."""
     NO_FEASIBLE_NODE = SkipReason.NO_FEASIBLE_NODE.value
@@ -47,7 +49,8 @@ class StayReasons:
         if self._snapshot.guests[guest].state is not GuestState.RUNNING:
             return StayReason.NOT_RUNNING
         if guest in self._rules.immovable:
-            return StayReason.IMMOVABLE
+            is_held = guest in self._held
+            return StayReason.MIGRATION_FAILED if is_held else StayReason.IMMOVABLE
         group = self._group(guest)
         if self._has_feasible_node(self._checker, group):
             return StayReason.NOT_CHOSEN
@@ -86,6 +89,13 @@ class StayReasons:
             return self._checker
         strict = replace(self._snapshot, rules=rules)
         return FeasibilityChecker(strict, compile_rules(strict), self._limits)
+
+    @cached_property
+    def _held(self) -> Collection[GuestId]:
+        """Guests whose last pin holds them back after a failed migration."""
+        pins = (each for each in self._snapshot.rules if isinstance(each, Pin))
+        last = {guest: pin.origin for pin in pins for guest in pin.guests}
+        return {guest for guest, origin in last.items() if origin == HOLD_ORIGIN}
 
     @cached_property
     def _by_memory(self) -> list[tuple[float, NodeId]]:

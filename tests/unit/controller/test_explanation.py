@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from datetime import timedelta
 
 from opendrs.controller import excluded_nodes, explain
 from opendrs.controller.serialization import cycle_record
@@ -11,15 +12,19 @@ from opendrs.controller.stay_reasons import StayReason
 from opendrs.controller.views.reasons import reason_documents
 from opendrs.model import (
     AntiAffinity,
+    FailedMigration,
     GuestId,
     GuestState,
+    LiveMigration,
     NodeAffinity,
     NodeId,
     NodeState,
     Pin,
+    Protection,
     Snapshot,
 )
 from opendrs.policies import Balance, Decision, DecisionReason
+from opendrs.rules import hold_rules
 from support.builders import NOON, cluster, guest_ids
 from support.recorded_cycles import decided
 
@@ -119,3 +124,30 @@ def test_node_that_a_soft_rule_excludes_is_not_infeasible() -> None:
     assert not [each for each in found.details if each.startswith("infeasible")]
     (avoided,) = [each for each in found.details if each.startswith("avoided")]
     assert "b: soft anti-affinity of one to two" in avoided
+
+
+def test_guest_that_is_held_back_has_the_cause_and_the_end() -> None:
+    """Also where the policy plans nothing, and so skips no guest."""
+    move = LiveMigration(GuestId("three"), NodeId("a"), NodeId("b"))
+    failed = FailedMigration(
+        migration=move,
+        at=NOON - timedelta(minutes=10),
+        detail="no convergence",
+        targets=frozenset({NodeId("b")}),
+        failures=1,
+    )
+    snapshot = placed()
+    held = hold_rules(snapshot, [failed], Protection(retry_delay=3600))
+    snapshot = replace(snapshot, rules=(*snapshot.rules, *held))
+    record = decided(snapshot)
+
+    found = explain(record, "three")
+    listed = reason_documents(record, snapshot)
+
+    assert found is not None
+    (reason,) = [each for each in listed if "three" in each["guests"]]
+    assert found.code == reason["code"] == StayReason.MIGRATION_FAILED
+    for text in (found.answer, str(reason["detail"])):
+        assert "held back until 2026-11-21 12:50 UTC" in text
+        assert "migration to b failed at 2026-11-21 11:50 UTC: no convergence" in text
+    assert "wait until the given time" in reason["change"]

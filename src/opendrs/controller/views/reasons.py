@@ -85,16 +85,19 @@ def _of_guests(document: Plain, reasons: StayReasons) -> Iterator[Document]:
     for group in decision["skipped"]:
         explained.update(group["guests"])
         yield _reason(group["reason"], group["detail"], guests=list(group["guests"]))
-    others: dict[StayReason, list[str]] = {}
-    for name in document["snapshot"]["guests"]:
-        if name not in explained:
-            others.setdefault(reasons.reason(GuestId(name)), []).append(name)
-    for reason in StayReason:
-        if reason in others:
-            detail = _STAY_DETAILS.get(reason) or (
-                f"{decision['reason']}: {decision['detail']}".removesuffix(": ")
-            )
-            yield _reason(reason.value, detail, guests=others[reason])
+    none_needed = f"{decision['reason']}: {decision['detail']}".removesuffix(": ")
+    others: dict[tuple[StayReason, str], list[str]] = {}
+    for name in map(GuestId, document["snapshot"]["guests"]):
+        if name in explained:
+            continue
+        reason = reasons.reason(name)
+        detail = _STAY_DETAILS.get(reason, none_needed)
+        if reason is StayReason.MIGRATION_FAILED:  # with the cause and the end
+            detail = reasons.detail(name)
+        others.setdefault((reason, detail), []).append(name)
+    order = [*StayReason]
+    for reason, detail in sorted(others, key=lambda each: order.index(each[0])):
+        yield _reason(reason.value, detail, guests=others[reason, detail])
 
 
 def _of_nodes(document: Plain) -> Iterator[Document]:
