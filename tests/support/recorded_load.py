@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from opendrs.model import Rule, Snapshot
+from opendrs.model import GIB, Disk, GuestId, Rule, Snapshot, Storage
 from support.builders import NOON, cluster
 
 HOST_LOAD = 0.1  # load of each node without guests
@@ -57,3 +57,33 @@ def with_dirty_rate(snapshots: Iterable[Snapshot], rate: float) -> list[Snapshot
         )
         for snapshot in snapshots
     ]
+
+
+def with_full_storage(
+    snapshots: Iterable[Snapshot], *, shared: bool = False, size: int | None = 20 * GIB
+) -> list[Snapshot]:
+    """Return *snapshots* with the disk scsi0 of the guest v on the storage one.
+
+    That storage has 100 GiB, of which 10 are free at first and one less each time. The
+    storage two of each node has 60 of 100 GiB free.
+    """
+    disk = Disk(storage="one", size=size, name="scsi0")
+    filled = []
+    for index, snapshot in enumerate(snapshots):
+        storages = two_storages(10 - index, 60, shared=shared)
+        v = snapshot.guests[GuestId("v")]
+        nodes = {
+            name: replace(node, storages=storages)
+            for name, node in snapshot.nodes.items()
+        }
+        guests = {**snapshot.guests, v.id: replace(v, disks=(disk,))}
+        filled.append(replace(snapshot, nodes=nodes, guests=guests))
+    return filled
+
+
+def two_storages(one: int, two: int, *, shared: bool = False) -> tuple[Storage, ...]:
+    """Return two storages of 100 GiB, of which so many are free."""
+    return tuple(
+        Storage(id=name, shared=shared, capacity=100 * GIB, free=free * GIB)
+        for name, free in (("one", one), ("two", two))
+    )

@@ -199,7 +199,9 @@ def _seconds(value: float | None) -> str:
 
 
 def _change(entry: dict[str, Any], end: str) -> str:
-    """Return the CPU load of a node before and after a move."""
+    """Return the CPU load of a node before and after a move; empty for a disk."""
+    if entry.get("disk"):
+        return ""
     loads = [entry["load"][when][end] for when in ("before", "after")]
     words = [
         "?" if each is None or each["cpu"] is None else f"{each['cpu']:.0%}"

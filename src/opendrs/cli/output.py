@@ -27,6 +27,7 @@ from opendrs.cli.plan_summary import (
 from opendrs.cli.plan_tables import print_decision, print_loads, print_metrics
 from opendrs.cli.progress import LiveProgress
 from opendrs.cli.schedule_tables import print_schedule
+from opendrs.cli.storage_tables import print_storages, storage_changes
 from opendrs.controller import CancellationToken, ExecutionObserver, NullObserver
 from opendrs.controller.step_serialization import action_document
 from opendrs.guard import Rejection
@@ -124,6 +125,8 @@ class TableOutput:
         screen, before = self._screen, result.before
         if not self._summary_only:
             print_loads(screen, before, after, show_all=self._show_all)
+            changes = storage_changes(before, after, result.task.policy.limits)
+            print_storages(screen, changes, show_all=self._show_all)
         if self._show_all:
             assert self._summary is not None  # noqa: S101 - shown before the result
             print_metrics(screen, self._summary, result.metrics)

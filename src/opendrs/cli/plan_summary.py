@@ -16,6 +16,7 @@ from opendrs.cli.cluster_tables import ALL_OPTION_HINT
 from opendrs.cli.console import printable
 from opendrs.cli.formatting import format_bytes
 from opendrs.cli.schedule_tables import duration_text
+from opendrs.cli.storage_tables import StorageChange, storage_changes
 from opendrs.config.settings import Settings
 from opendrs.controller.serialization import plan_document, violation_documents
 from opendrs.metrics import ImbalanceMetric
@@ -64,6 +65,7 @@ class PlanSummary:
         rules: The effect of the plan on violations.
         before: The load before the plan.
         after: The load after the plan.
+        storages: The use of the storages in groups before and after the plan.
     """
 
     policy: str
@@ -78,6 +80,7 @@ class PlanSummary:
     rules: RuleReport
     before: ClusterLoad
     after: ClusterLoad
+    storages: tuple[StorageChange, ...]
 
 
 def summarize(
@@ -92,6 +95,7 @@ def summarize(
     actions = [step.action for step in decision.plan.steps]
     transfers = [each for each in actions if not isinstance(each, PowerOn | PowerOff)]
     disk_moves = sum(isinstance(each, DiskMove) for each in transfers)
+    after = snapshot.apply(*actions)
     return PlanSummary(
         policy=policy.name,
         imbalance_metric=imbalance_metric_of(decider),
@@ -104,7 +108,8 @@ def summarize(
         schedule=schedule,
         rules=rules,
         before=cluster_load(snapshot),
-        after=cluster_load(snapshot.apply(*actions)),
+        after=cluster_load(after),
+        storages=storage_changes(snapshot, after, policy.limits),
     )
 
 
@@ -173,6 +178,7 @@ def decision_document(summary: PlanSummary, snapshot: Snapshot) -> dict[str, obj
             "seconds": summary.schedule.seconds,
             "before": asdict(summary.before),
             "after": asdict(summary.after),
+            "storages": [asdict(each) for each in summary.storages],
         },
         "steps": steps,
     }

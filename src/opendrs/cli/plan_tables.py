@@ -29,6 +29,7 @@ from opendrs.cli.plan_summary import (
     infeasible_lines,
     print_summary,
 )
+from opendrs.cli.storage_tables import print_storages
 from opendrs.model import (
     ACTION_KINDS,
     ColdMigration,
@@ -56,6 +57,7 @@ from opendrs.rules import violation_change
 
 RESOURCES = ("cpu", "memory")
 CORES, MEMORY = "cores used", "memory used"  # by the guest of a step
+SIZE = "size"  # of a disk that a step moves
 MAX_STEPS_LISTED = 10  # without --all: the most valuable
 MAX_NODES_LISTED = 5  # without --all: the most loaded
 MAX_NOTES_LISTED = 5
@@ -82,6 +84,7 @@ def print_decision(
         screen.print()
         after = snapshot_after(snapshot, decision.plan)
         print_loads(screen, snapshot, after, show_all=show_all)
+        print_storages(screen, summary.storages, show_all=show_all)
         if show_all:
             print_metrics(screen, summary, decision.after)
     reported = {*infeasible_lines(summary.rules)}
@@ -131,6 +134,8 @@ def print_steps(
         )
         screen.print(Text(abridgment, style="dim"))
     headings = ["step", "guest", "from", "to", CORES, MEMORY]
+    if any(isinstance(step.action, DiskMove) for step in steps):
+        headings = ["step", "guest (disk)", "from", "to", "node", SIZE]
     rows = [_step_cells(step, snapshot) for step in steps]
     if any(step.depends_on for step in steps):
         headings.append("depends on")
@@ -141,7 +146,7 @@ def print_steps(
         ]
     if shortened or not screen.is_terminal:
         repairs = repaired_rules(plan, snapshot)
-        listing = create_table(*headings, "detail", right=[CORES, MEMORY])
+        listing = create_table(*headings, "detail", right=[CORES, MEMORY, SIZE])
         for row, step in zip(rows, steps, strict=True):
             short = _short_detail(step, snapshot, repairs=step.id in repairs)
             add_row(
@@ -185,7 +190,7 @@ def _step_cells(step: Step, snapshot: Snapshot) -> list[str]:
         return [step.id, ACTION_KINDS[type(action)], "", action.node, "", ""]
     if isinstance(action, DiskMove):
         size = format_bytes(snapshot.transferred(action))
-        return [step.id, *path_of(action), "", size]
+        return [step.id, *path_of(action), action.node, size]
     usage = snapshot.guests[action.guest].usage
     note = " (stop, start)" if isinstance(action, ColdMigration) else ""
     return [

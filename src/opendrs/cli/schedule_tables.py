@@ -86,14 +86,17 @@ def _assumptions(schedule: Schedule) -> Iterator[str]:
     elif schedule.bandwidth_source is BandwidthSource.MEASURED:
         yield f"bandwidth {gigabits:.3g} Gbit/s per link (that of recent migrations)"
     explanations = {
-        Certainty.AT_LEAST: "dirty rate 0 for {} (not measured; if higher, the plan "
+        (Certainty.AT_LEAST, False): "dirty rate 0 for {} (not measured; if higher, "
+        "the plan takes longer)",
+        (Certainty.AT_LEAST, True): "copies of {} as fast as a link (a slower storage "
         "takes longer)",
-        Certainty.UNKNOWN: "0 s for {} (duration unknown)",
+        (Certainty.UNKNOWN, False): "0 s for {} (duration unknown)",
     }
-    for certainty, explanation in explanations.items():
-        steps = [s.step for s in schedule.steps if s.alone.certainty is certainty]
-        if steps:
-            yield explanation.format(format_count(len(steps), "step"))
+    for kind, explanation in explanations.items():
+        count = sum((s.alone.certainty, s.moves_disk) == kind for s in schedule.steps)
+        if count:
+            noun = "disk" if kind[1] else "step"
+            yield explanation.format(format_count(count, noun))
 
 
 def _timeout_warnings(spans: Sequence[ScheduledStep], limits: Limits) -> Iterator[str]:

@@ -3,6 +3,7 @@ from .disk_moves import StorageUse as StorageUse
 from .disk_moves import excess_of as excess_of
 from .disk_moves import full_storages as full_storages
 from .disk_moves import relieve_storages as relieve_storages
+from .disk_moves import storage_uses as storage_uses
 from .migration_cost import (
     group_migration_costs as group_migration_costs,
 )

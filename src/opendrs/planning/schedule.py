@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from opendrs.model import (
     Action,
+    DiskMove,
     Limits,
     Plan,
     PowerOff,
@@ -50,6 +51,7 @@ class ScheduledStep:
         alone: Duration if no other step is in progress.
         non_converging: Whether it temporarily does not converge, because the dirty rate
             is at least its share of the bandwidth.
+        moves_disk: Whether it moves a disk to another storage.
     """
 
     step: StepId
@@ -57,6 +59,7 @@ class ScheduledStep:
     end: float
     alone: DurationEstimate
     non_converging: bool
+    moves_disk: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,7 @@ def estimate_schedule(plan: Plan, snapshot: Snapshot, limits: Limits) -> Schedul
                 timeline.end[index],
                 alone[step.id],
                 timeline.non_converging[index],
+                isinstance(step.action, DiskMove),
             )
             for index, step in enumerate(plan.steps)
         ),
