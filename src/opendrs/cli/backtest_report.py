@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from opendrs.cli.console import TextTable, add_row, console, create_table, printable
@@ -15,6 +15,8 @@ from opendrs.simulation.backtest import BacktestRow, LoadRecord, RowKind
 COLUMNS = (
     "moves",
     "GiB",
+    "disks\nmoved",
+    "GiB of\ndisks",
     "highest\nload",
     "CV",
     "contention\nminutes",
@@ -22,6 +24,8 @@ COLUMNS = (
     "nodes\non",
     "regret",
 )
+DISK_COLUMNS = COLUMNS[2:4]  # of tables in which a disk is moved
+REGRET = COLUMNS[-1]
 ROW_TITLES = {
     RowKind.RECORDED: "(as recorded)",
     RowKind.STATIC: "(nothing moved)",
@@ -90,6 +94,8 @@ def _row_document(row: BacktestRow) -> dict[str, object]:
         "migrations": row.migrations,
         "gib": row.gib,
         "migration_minutes": row.migration_minutes,
+        "disk_moves": row.disk_moves,
+        "disk_gib": row.disk_gib,
         "unfinished_steps": dict(row.unfinished_steps),
         "relocations": row.relocations,
         **asdict(row.metrics),
@@ -114,7 +120,7 @@ def print_report(report: BacktestReport) -> None:
     for line in record_lines(report.source, report.record):
         screen.print(printable(line))
     screen.print()
-    screen.print(backtest_table(report.rows, report.record, COLUMNS))
+    screen.print(backtest_table(report.rows, report.record))
     notes = [note for row in report.rows for note in row_notes(row, report.record)]
     if notes:
         screen.print()
@@ -123,14 +129,19 @@ def print_report(report: BacktestReport) -> None:
 
 
 def backtest_table(
-    rows: Iterable[BacktestRow], record: LoadRecord, columns: Sequence[str]
+    rows: Sequence[BacktestRow], record: LoadRecord, *, with_regret: bool = True
 ) -> TextTable:
-    """Return the table of *rows*, with the first of `COLUMNS`."""
+    """Return the table of *rows*, with the columns of disks if one is moved."""
+    without = set() if any(row.disk_moves for row in rows) else {*DISK_COLUMNS}
+    if not with_regret:
+        without.add(REGRET)
+    columns = [each for each in COLUMNS if each not in without]
     table = create_table(
         "policy", *columns, right=columns, no_wrap=["policy", *columns]
     )
     for row in rows:
-        add_row(table, row_title(row), *_cells(row, record)[: len(columns)])
+        cells = dict(zip(COLUMNS, _cells(row, record), strict=True))
+        add_row(table, row_title(row), *(cells[each] for each in columns))
     return table
 
 
@@ -160,6 +171,8 @@ def _cells(row: BacktestRow, record: LoadRecord) -> list[str]:
     return [
         "" if is_best else str(row.migrations),
         "" if is_best else _number(row.gib, 1),
+        "" if is_best else str(row.disk_moves),
+        "" if is_best else _number(row.disk_gib, 1),
         UNKNOWN
         if metrics.highest_load_mean is None
         else f"{metrics.highest_load_mean:.0%}",
@@ -200,8 +213,10 @@ def row_notes(row: BacktestRow, record: LoadRecord) -> Iterator[str]:
             f"{count} {outcome}" for outcome, count in row.unfinished_steps.items()
         )
         yield f"{title}: steps not done: {steps}"
-    if row.kind not in ROW_TITLES and not row.migrations and row.reasons:
-        reason, count = max(row.reasons.items(), key=lambda each: each[1])
+    reasons = {**row.reasons}
+    reasons.pop(DecisionReason.RELIEVES_STORAGE, None)  # it moves disks alone
+    if row.kind not in ROW_TITLES and not row.migrations and reasons:
+        reason, count = max(reasons.items(), key=lambda each: each[1])
         yield (
             f"{title}: no migrations: {reason_text(DecisionReason(reason))} "
             f"({count} of {format_count(sum(row.reasons.values()), 'decision')})"

@@ -39,6 +39,7 @@ from opendrs.controller.step_serialization import plain
 from opendrs.errors import ConfigurationError, DiagnosticCode, StoreError
 from opendrs.model import NodeId, NodeState, Snapshot
 from opendrs.placement import start_placement
+from opendrs.policies import completed
 from opendrs.ports import CycleRecord, HistoryFilter, Store
 from opendrs.pve_ha.simulator.process_pool import simulate_failures
 from opendrs.rules.undo import ORIGIN as UNDO_ORIGIN
@@ -177,7 +178,8 @@ def replay_with_policy(cluster: _Recorded, question: Question) -> Answer:
     else:
         policy = cluster.settings.load_policy(name, question["settings"])
         snapshot = cluster.snapshot(protected=True)
-        found = policy.decide(snapshot, policy.initial_memory())
+        decided = policy.decide(snapshot, policy.initial_memory())
+        found = completed(policy, snapshot, decided)
         decision, same = plan_document(policy.name, found, snapshot), None
     return {
         **_origin(cluster.record),

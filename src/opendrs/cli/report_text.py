@@ -11,7 +11,6 @@ from statistics import median
 from rich.console import Console
 
 from opendrs.cli.backtest_report import (
-    COLUMNS,
     BacktestReport,
     backtest_table,
     record_lines,
@@ -26,7 +25,6 @@ from opendrs.simulation.backtest import BacktestRow, RowKind
 from opendrs.store import DatabasePlanStore, DatabaseStore, History
 
 MAX_STEPS = 10_000  # the newest steps that are counted
-REPORT_COLUMNS = COLUMNS[:-1]  # without the regret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,10 +112,14 @@ def summary(report: ActivityReport) -> str:
     row, recorded = report.backtest.rows[-1], report.row(RowKind.RECORDED)
     migrations = format_count(row.migrations, "migration")
     gib = "" if row.gib is None else f" ({row.gib:.1f} GiB)"
+    disks = f" and moved {format_count(row.disk_moves, 'disk')}"
+    if row.disk_gib is not None:
+        disks += f" ({row.disk_gib:.1f} GiB)"
+    moved = disks if row.disk_moves else ""
     changes = "; ".join(_changes(row, recorded))
     effect = f": {changes}" if changes and row.migrations else ""
     name = "the schedule" if row.kind is RowKind.SCHEDULE else row.name
-    return f"{name} would have done {migrations}{gib}{effect}"
+    return f"{name} would have done {migrations}{gib}{moved}{effect}"
 
 
 def _changes(row: BacktestRow, recorded: BacktestRow) -> Iterator[str]:
@@ -156,7 +158,7 @@ def print_report(screen: Console, report: ActivityReport) -> None:
     screen.print()
     screen.print(f"{printable(summary(report))}.")
     screen.print()
-    screen.print(backtest_table(backtest.rows, record, REPORT_COLUMNS))
+    screen.print(backtest_table(backtest.rows, record, with_regret=False))
     notes = [note for row in backtest.rows for note in row_notes(row, record)]
     if notes:
         screen.print()

@@ -14,7 +14,16 @@ from opendrs.cli.cluster_tables import ALL_OPTION_HINT
 from opendrs.cli.console import add_row, create_table, printable
 from opendrs.cli.formatting import format_bytes, format_core_count
 from opendrs.controller.serialization import violation_documents
-from opendrs.model import GIB, PowerOff, PowerOn, Snapshot, format_count, format_list
+from opendrs.model import (
+    GIB,
+    DiskMove,
+    PowerOff,
+    PowerOn,
+    Snapshot,
+    Transfer,
+    format_count,
+    format_list,
+)
 from opendrs.placement import (
     AdditionalGuests,
     DispensableNodes,
@@ -50,18 +59,22 @@ class PolicyOutcome:
     @property
     def migrations(self) -> int:
         """Return the number of migrations."""
-        actions = (step.action for step in self.decision.plan.steps)
-        return sum(not isinstance(each, PowerOn | PowerOff) for each in actions)
+        return sum(not isinstance(each, DiskMove) for each in self._transfers())
+
+    @property
+    def disk_moves(self) -> int:
+        """Return the number of disks that are moved to another storage."""
+        return sum(isinstance(each, DiskMove) for each in self._transfers())
 
     @property
     def transfer(self) -> int:
         """Return the transferred memory and disks in bytes; unknown ones count 0."""
-        actions = (step.action for step in self.decision.plan.steps)
-        return sum(
-            self.before.transferred(each)
-            for each in actions
-            if not isinstance(each, PowerOn | PowerOff)
-        )
+        return sum(map(self.before.transferred, self._transfers()))
+
+    def _transfers(self) -> Iterator[Transfer]:
+        for step in self.decision.plan.steps:
+            if not isinstance(step.action, PowerOn | PowerOff):
+                yield step.action
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +143,7 @@ def _policy_document(outcome: PolicyOutcome) -> dict[str, object]:
         "reason": outcome.decision.reason.value,
         "detail": outcome.decision.detail,
         "migrations": outcome.migrations,
+        "disk_moves": outcome.disk_moves,
         "gib": outcome.transfer / GIB,
     }
 
@@ -268,14 +282,18 @@ def _additional_text(additional: AdditionalGuests | None) -> Text:
 def _policy_line(outcome: PolicyOutcome) -> str:
     """Return the reason, and the cost of a plan or why there is none.
 
-    The detail of a plan is left out: its effect and its cost are shown.
+    The detail of a plan is left out if its effect is in the loads; moves of disks do
+    not change these.
     """
     decision = outcome.decision
     line = f"then {outcome.policy}: {reason_text(decision.reason)}"
-    if decision.plan.steps:
-        migrations = format_count(outcome.migrations, "migration")
-        return f"{line}; {migrations}, {format_bytes(outcome.transfer)} to transfer"
-    return f"{line}: {decision.detail}" if decision.detail else line
+    detailed = f"{line}: {decision.detail}" if decision.detail else line
+    if not decision.plan.steps:
+        return detailed
+    cost = f"{format_bytes(outcome.transfer)} to transfer"
+    if outcome.disk_moves:
+        return f"{detailed}; {cost}"
+    return f"{line}; {format_count(outcome.migrations, 'migration')}, {cost}"
 
 
 def _print_problems(screen: Console, result: ScenarioResult, limit: int | None) -> None:

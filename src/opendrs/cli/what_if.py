@@ -46,7 +46,7 @@ from opendrs.placement import (
     dispensable_nodes,
     failure_tolerance,
 )
-from opendrs.policies import Policy
+from opendrs.policies import Policy, completed
 
 DOES_NOT_FIT = 1  # exit status: some guests have no node
 
@@ -187,7 +187,8 @@ def answer_scenario(
     result = apply_scenario(snapshot, scenario, limits)
     final, outcome = result.after, None
     if policy is not None:
-        decision = policy.decide(final, policy.initial_memory())
+        decided = policy.decide(final, policy.initial_memory())
+        decision = completed(policy, final, decided)
         after = final.apply(*(step.action for step in decision.plan.steps))
         outcome = PolicyOutcome(policy.name, decision, final, after)
         final = after

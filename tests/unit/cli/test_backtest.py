@@ -14,10 +14,19 @@ from opendrs.config import json_line
 from opendrs.model import NodeId, NodeState
 from opendrs.store import SqliteStore
 from support.persistent_cluster import configure_persistent_platform
-from support.recorded_load import recorded_snapshots, with_dirty_rate
+from support.recorded_load import (
+    recorded_snapshots,
+    with_dirty_rate,
+    with_full_storage,
+)
 from support.terminal import RunOpendrs
 
 HISTORY = "history.jsonl"
+STORAGE_GROUP = """
+[[limits.storage_groups]]
+name = "fast"
+storages = ["one", "two"]
+"""
 
 
 @pytest.fixture
@@ -294,3 +303,27 @@ def test_invalid_since_is_an_error(
     result = opendrs("backtest", history.name, "--since", value)
 
     assert (result.status, result.out) == (2, "")
+
+
+def test_moves_of_disks_have_columns_of_their_own(
+    opendrs: RunOpendrs, tmp_path: Path
+) -> None:
+    even = recorded_snapshots({"v": ("a", [0.3] * 3), "w": ("b", [0.3] * 3)})
+    lines = [f"{json_line(each)}\n" for each in with_full_storage(even)]
+    (tmp_path / HISTORY).write_text("".join(lines))
+    (tmp_path / "opendrs.toml").write_text(STORAGE_GROUP)
+    arguments = ("backtest", HISTORY, "--policy", "balance")
+
+    table = opendrs(*arguments).out
+    document = json.loads(opendrs(*arguments, "--format", "json").out)
+
+    rows = {line.split("\t")[0]: line.split("\t") for line in table.splitlines()}
+    headings = rows["policy"]
+    assert headings[3:5] == ["disks moved", "GiB of disks"]
+    assert rows["balance"][1:5] == ["0", "0.0", "1", "20.0"]
+    assert rows["(nothing moved)"][1:5] == ["0", "0.0", "0", "0.0"]
+    assert rows["(best plan)"][1:5] == ["", "", "", ""]
+    found = {row["name"]: row for row in document["rows"]}
+    assert (found["balance"]["disk_moves"], found["balance"]["disk_gib"]) == (1, 20.0)
+    assert found["balance"]["reasons"] == {"balanced": 2, "relieves-storage": 1}
+    assert found["static"]["disk_moves"] == 0

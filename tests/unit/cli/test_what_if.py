@@ -10,6 +10,7 @@ import pytest
 from opendrs.config import write_snapshot
 from opendrs.model import AntiAffinity, Snapshot
 from support.builders import cluster, guest_ids
+from support.recorded_load import recorded_snapshots, with_full_storage
 from support.terminal import CommandResult, RunOpendrs, run_opendrs_in_terminal
 
 SMALL = cluster(
@@ -87,6 +88,28 @@ def test_policy_without_a_plan_has_its_detail(opendrs: RunOpendrs) -> None:
 
     [line] = [each for each in answer.out.splitlines() if each.startswith("then ")]
     assert "threshold 9" in line
+
+
+def test_policy_moves_disks_away_from_a_full_storage(opendrs: RunOpendrs) -> None:
+    even = recorded_snapshots({"v": ("a", [0.3]), "w": ("b", [0.3])})
+    (snapshot,) = with_full_storage(even)
+    Path("opendrs.toml").write_text(
+        '[[limits.storage_groups]]\nname = "fast"\nstorages = ["one", "two"]\n'
+    )
+    options = ("--policy", "balance")
+
+    text = what_if(opendrs, *options, snapshot=snapshot).out
+    answer = what_if(opendrs, *options, "--format", "json", snapshot=snapshot)
+
+    [line] = [each for each in text.splitlines() if each.startswith("then ")]
+    # 90 of 100 GiB are in use on each node, and 80 may be.
+    assert "1 disk to another storage" in line
+    assert "one of a, one of b: 20.0 GiB, then 10.0 GiB" in line
+    assert line.endswith("; 20.0 GiB to transfer")
+    policy = json.loads(answer.out)["policy"]
+    assert policy["reason"] == "relieves-storage"
+    assert (policy["migrations"], policy["disk_moves"]) == (0, 1)
+    assert policy["gib"] == 20.0
 
 
 def test_guests_that_do_not_fit_have_status_1_and_a_reason(opendrs: RunOpendrs) -> None:

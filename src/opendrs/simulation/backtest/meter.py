@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isnan
 
 import numpy as np
 
+from opendrs.model import GIB
 from opendrs.simulation.backtest.load import Placement, PlacementLoad, placement_load
 from opendrs.simulation.backtest.record import Floats, LoadRecord
 
@@ -151,3 +153,13 @@ def mean_difference(one: PlacementMeter, other: PlacementMeter) -> float | None:
         return None
     difference = one.means("imbalance")[known] - other.means("imbalance")[known]
     return float(np.average(difference, weights=weights[known]))
+
+
+def total_gib(sizes: Iterable[int | None]) -> float | None:
+    """Return the sum of *sizes* in GiB; None if one is unknown."""
+    total = 0.0
+    for size in sizes:
+        if size is None:
+            return None
+        total += size / GIB
+    return total

@@ -1,8 +1,8 @@
 """Recorded cluster as a platform: recorded load, simulated placement.
 
 The guests and their load, the states of nodes and the rules are those of the record at
-each time. Placement, migrations and power actions are simulated. Four rules connect
-both:
+each time. Placement, migrations, moves of disks and power actions are simulated. Five
+rules connect both:
 
 - A guest appears on its recorded node, and stays where it is until it migrates.
 - A guest on a node that is recorded as off or missing, while its recorded node is on,
@@ -11,6 +11,8 @@ both:
   online node with the most available memory.
 - A node that was powered off in the simulation stays off until it is powered on there,
   and the reverse for a node that is recorded as off.
+- A disk stays on its recorded storage until it is moved, and the free space of storages
+  follows the simulated disks (`disks`).
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from opendrs.model import (
     Usage,
 )
 from opendrs.ports import TaskId, TaskState, TaskStatus
+from opendrs.simulation.backtest.disks import SimulatedDisks, with_simulated_space
 from opendrs.simulation.backtest.load import (
     MEMORY,
     Placement,
@@ -72,6 +75,7 @@ class RecordedPlatform:
         self._recorded = record.snapshot(0)
         self._tasks: dict[TaskId, Action] = {}
         self._node_of: dict[GuestId, NodeId] = {}  # also of guests that are gone
+        self._disks = SimulatedDisks()
         self._states: dict[NodeId, NodeState] = {}  # as of the last snapshot
         self._powered_on: dict[NodeId, bool] = {}  # by power actions since the start
         self._datacenter = Datacenter(
@@ -167,6 +171,7 @@ class RecordedPlatform:
         """Replace load, states and rules by those of the current snapshot."""
         former = self._datacenter.guests
         self._node_of.update({name: guest.node for name, guest in former.items()})
+        self._disks.keep(former)
         for name, node in self._datacenter.nodes.items():
             if node.state is not self._states[name]:
                 self._powered_on[name] = node.online
@@ -180,6 +185,7 @@ class RecordedPlatform:
             guest.id: self._placed_guest(guest, former.get(guest.id), nodes)
             for guest in self._recorded.guests.values()
         }
+        nodes = with_simulated_space(nodes, self._recorded.guests, guests)
         self._datacenter.update(nodes, guests)
 
     def _powered_node(self, node: Node) -> Node:
@@ -238,14 +244,15 @@ class RecordedPlatform:
     def _placed_guest(
         self, guest: Guest, former: Guest | None, nodes: Mapping[NodeId, Node]
     ) -> Guest:
-        """Return the recorded *guest* on its simulated node."""
+        """Return the recorded *guest* on its simulated node and storages."""
         node = self._node_of[guest.id]
         if former is None or former.node != node or former.state is not guest.state:
-            return replace(guest, node=node)
+            return replace(self._disks.placed(guest, None), node=node)
         target = former.migrating_to
         if target is not None and not _is_reachable(nodes.get(target)):
             target = None
-        return replace(guest, node=node, migrating_to=target)
+        placed = self._disks.placed(guest, former)
+        return replace(placed, node=node, migrating_to=target)
 
     # Placement and measurements
 

@@ -203,8 +203,8 @@ class LoadRecord:
     def snapshot(self, index: int) -> Snapshot:
         """Return snapshot *index* as recorded.
 
-        Without what a controller did at that time: migrations in progress, and times
-        of migrations and power-ons.
+        Without what a controller did at that time: migrations and moves of disks in
+        progress, and times of migrations and power-ons.
         """
         instant = self._instants[index]
         usage = self.usage[index, instant.rows].tolist()
@@ -274,7 +274,13 @@ class _Interning:
         return instant, np.array(measured, np.float64).reshape(-1, 4)
 
     def _guest(self, guest: Guest) -> Guest:
-        """Return *guest* without measurements; the former object if it is equal."""
+        """Return *guest* without measurements; the former object if it is equal.
+
+        What the controller did at that time is left out as well.
+        """
+        disks = guest.disks
+        if any(disk.moving_to for disk in disks or ()):
+            disks = tuple(replace(disk, moving_to=None) for disk in disks or ())
         bare = replace(
             guest,
             usage=Usage(),
@@ -283,6 +289,7 @@ class _Interning:
             dirty_rate=None,
             migrating_to=None,
             migrated_at=None,
+            disks=disks,
         )
         former = self._guests.get(guest.id)
         if former == bare:

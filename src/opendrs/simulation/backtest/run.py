@@ -23,20 +23,25 @@ from opendrs.controller.cycle import CycleResult
 from opendrs.model import (
     GIB,
     ColdMigration,
+    Disk,
+    DiskMove,
     GuestId,
     Limits,
     LiveMigration,
     NodeId,
     Plan,
+    Snapshot,
+    disk_named,
 )
 from opendrs.policies import Drain, Policy
 from opendrs.policies.optimize import Optimize
-from opendrs.ports import Outcome, StepRecord
+from opendrs.ports import Outcome
 from opendrs.simulation.backtest.context import (
     PolicyWindows,
     cycle_context,
     schedule_context,
 )
+from opendrs.simulation.backtest.disks import moved_disks
 from opendrs.simulation.backtest.load import placement_of
 from opendrs.simulation.backtest.meter import (
     MINUTE,
@@ -44,6 +49,7 @@ from opendrs.simulation.backtest.meter import (
     PlacementMeter,
     SeriesPoint,
     mean_difference,
+    total_gib,
 )
 from opendrs.simulation.backtest.platform import RecordedPlatform
 from opendrs.simulation.backtest.record import LoadRecord
@@ -106,6 +112,8 @@ class BacktestRow:
         unfinished_steps: Steps by their outcome, other than done.
         gib: Memory of the migrated guests, in GiB; None if that of one is unknown.
         migration_minutes: Summed duration of the migrations; None if unknown.
+        disk_moves: Number of disks that were moved to another storage.
+        disk_gib: Size of these disks, in GiB; None if that of one is unknown.
         relocations: Guests placed on another node because theirs was off.
         reasons: Number of decisions by reason.
         cpu_seconds: CPU time.
@@ -120,6 +128,8 @@ class BacktestRow:
     unfinished_steps: Mapping[str, int] = field(default_factory=dict)
     gib: float | None = 0.0
     migration_minutes: float | None = 0.0
+    disk_moves: int = 0
+    disk_gib: float | None = 0.0
     relocations: int = 0
     reasons: Mapping[str, int] = field(default_factory=dict)
     cpu_seconds: float = 0.0
@@ -166,9 +176,14 @@ def _recorded_row(record: LoadRecord, notify: Notify) -> MeteredRow:
     """Return the metrics of the recorded placement, and its migrations."""
     started_at = process_time()
     meter = PlacementMeter(record)
+    disks: list[Disk] = []
+    former: Snapshot | None = None
     for index, offset in enumerate(record.offsets):
-        placement = placement_of(record, index, record.snapshot(index))
+        snapshot = record.snapshot(index)
+        placement = placement_of(record, index, snapshot)
         meter.add(placement, offset, float(record.holds[index]))
+        disks += moved_disks(former or snapshot, snapshot)
+        former = snapshot
         notify(RowKind.RECORDED, index + 1)
     both = record.active[:-1] & record.active[1:]
     moved = both & (record.node_of[:-1] != record.node_of[1:])
@@ -181,6 +196,8 @@ def _recorded_row(record: LoadRecord, notify: Notify) -> MeteredRow:
         migrations=int(moved.sum()),
         gib=None if np.isnan(transferred) else transferred,
         migration_minutes=0.0 if not moved.any() else None,
+        disk_moves=len(disks),
+        disk_gib=total_gib(disk.size for disk in disks),
         cpu_seconds=process_time() - started_at,
     )
 
@@ -228,6 +245,7 @@ def _best_row(
         regret=0.0,
         gib=None,
         migration_minutes=None,
+        disk_gib=None,
         relocations=platform.relocations,
         reasons=dict(sorted(reasons.items())),
         cpu_seconds=process_time() - started_at,
@@ -320,16 +338,16 @@ class _CycleTotals:
     Attributes:
         reasons: Number of decisions by reason.
         unfinished: Number of steps by outcome, other than done.
-        migrations: Number of migrations done.
-        gib: Memory of their guests in GiB; None if that of one is unknown.
-        seconds: Their summed duration.
+        memory: Bytes in use of the guest of each migration done; None if unknown.
+        disks: Size of each disk moved; None if unknown.
+        seconds: Summed duration of the migrations.
     """
 
     def __init__(self) -> None:
         self.reasons: Counter[str] = Counter()
         self.unfinished: Counter[str] = Counter()
-        self.migrations = 0
-        self.gib: float | None = 0.0
+        self.memory: list[int | None] = []
+        self.disks: list[int | None] = []
         self.seconds = 0.0
 
     def add(self, result: CycleResult) -> None:
@@ -342,16 +360,16 @@ class _CycleTotals:
         for record in report.records:
             if record.outcome is not Outcome.DONE:
                 self.unfinished[str(record.outcome)] += 1
+            elif isinstance(record.action, DiskMove):
+                guest = decided.snapshot.guests[record.action.guest]
+                disk = disk_named(guest, record.action.disk)
+                self.disks.append(None if disk is None else disk.size)
             elif isinstance(record.action, LiveMigration | ColdMigration):
                 guest = decided.snapshot.guests[record.action.guest]
-                self._add_migration(record, guest.usage.memory)
-
-    def _add_migration(self, record: StepRecord, memory: int | None) -> None:
-        self.migrations += 1
-        if self.gib is not None:
-            self.gib = None if memory is None else self.gib + memory / GIB
-        if record.ended_at is not None:
-            self.seconds += (record.ended_at - record.intended_at).total_seconds()
+                self.memory.append(guest.usage.memory)
+                if record.ended_at is not None:
+                    lasted = record.ended_at - record.intended_at
+                    self.seconds += lasted.total_seconds()
 
     def row(
         self, name: str, kind: RowKind, platform: RecordedPlatform, started_at: float
@@ -362,10 +380,12 @@ class _CycleTotals:
             kind=kind,
             metrics=platform.meter.metrics(),
             series=platform.meter.series(),
-            migrations=self.migrations,
+            migrations=len(self.memory),
             unfinished_steps=dict(sorted(self.unfinished.items())),
-            gib=self.gib,
+            gib=total_gib(self.memory),
             migration_minutes=self.seconds / MINUTE,
+            disk_moves=len(self.disks),
+            disk_gib=total_gib(self.disks),
             relocations=platform.relocations,
             reasons=dict(sorted(self.reasons.items())),
             cpu_seconds=process_time() - started_at,
