@@ -28,7 +28,7 @@ class SkipReason(StrEnum):
     PINNED = "pinned"
     """A rule pins the guest."""
     MIGRATION_FAILED = "migration-failed"
-    """The last migration of the guest failed; it is held back for a time."""
+    """A migration of the guest, or a move of its disk, failed: it is held back."""
     TAG_EXCLUDED = "tag-excluded"
     """A rule excludes a tag of the guest."""
     CONTRADICTORY_RULES = "contradictory-rules"

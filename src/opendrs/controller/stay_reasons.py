@@ -19,7 +19,7 @@ class StayReason(StrEnum):
     IMMOVABLE = "immovable"
     """A rule excludes the guest from migration."""
     MIGRATION_FAILED = SkipReason.MIGRATION_FAILED.value
-    """The last migration of the guest failed; it is held back for a time."""
+    """A migration of the guest, or a move of its disk, failed: it is held back."""
     NOT_RUNNING = SkipReason.NOT_RUNNING.value
     """The guest is not running."""
     NO_FEASIBLE_NODE = SkipReason.NO_FEASIBLE_NODE.value
