@@ -15,7 +15,7 @@ from project.layout import (
     SHORT_MODULE_CHECK,
     layout_findings,
 )
-from project.sources import assert_none_remain
+from project.sources import assert_none_remain, python_files
 from structure import SourceFile, measure, percentile
 
 FITTING = "x = 1\n" * 100
@@ -58,6 +58,20 @@ def test_layout_beyond_a_limit_is_found(
     text: str, path: str, expected: list[str]
 ) -> None:
     assert checks_of(text, path) == expected
+
+
+def test_steps_of_policies_are_made_by_planning() -> None:
+    made = [
+        f"{source.path}:{node.lineno}"
+        for source in python_files()
+        if source.path.startswith("src/opendrs/policies/")
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in {"Step", "StepId"}
+    ]
+
+    assert made == []
 
 
 def test_measure_of_a_package_counts_its_parts(tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+from .dependencies import with_relocations as with_relocations
 from .disk_moves import StorageRelief as StorageRelief
 from .disk_moves import StorageUse as StorageUse
 from .disk_moves import excess_of as excess_of
@@ -21,6 +22,7 @@ from .schedule import estimate_schedule as estimate_schedule
 from .schedule import estimate_starts as estimate_starts
 from .schedule import link_bandwidth as link_bandwidth
 from .sequencer import SequencedPlan as SequencedPlan
+from .sequencer import one_after_the_other as one_after_the_other
 from .sequencer import sequence_in_order as sequence_in_order
 from .sequencer import sequence_moves as sequence_moves
 from .sequencer import sequence_moves_in as sequence_moves_in

@@ -12,7 +12,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from opendrs.arrays import Domain, ResourceAmounts
-from opendrs.model import Action, GuestId, NodeId, Plan, PowerOff, PowerOn, Step, StepId
+from opendrs.model import (
+    Action,
+    GuestId,
+    NodeId,
+    Plan,
+    PowerOff,
+    PowerOn,
+    Relocation,
+    Step,
+    StepId,
+)
 from opendrs.planning.moves import (
     NO_AMOUNTS,
     NodePowerAction,
@@ -22,6 +32,7 @@ from opendrs.planning.moves import (
     plus,
 )
 from opendrs.planning.state import FreeMemory
+from opendrs.rules import NO_GUESTS, CompiledRules
 
 
 def add_dependencies(
@@ -55,6 +66,34 @@ def add_dependencies(
     for power_action in power_off:
         builder.power_off(power_action)
     return Plan(tuple(builder.steps))
+
+
+def with_relocations(
+    plan: Plan, relocations: Iterable[tuple[Relocation, str]], rules: CompiledRules
+) -> Plan:
+    """Return *plan* with relocations of stopped guests after its steps.
+
+    A stopped guest uses no memory, so that it waits for no departure. It waits for the
+    guests of its strict affinity that come from other nodes: beside them it can start.
+    Those from its own node start together with it.
+
+    Args:
+        plan: Steps of the running guests.
+        relocations: The relocations, each with why.
+        rules: Compiled rules of the cluster.
+    """
+    steps = list(plan.steps)
+    for index, (relocation, detail) in enumerate(relocations, start=1):
+        together = rules.together.get(relocation.guest, NO_GUESTS)
+        awaited = tuple(
+            step.id
+            for step in plan.steps
+            if not isinstance(step.action, PowerOn | PowerOff)
+            and step.action.guest in together
+            and step.action.source != relocation.source
+        )
+        steps.append(Step(StepId(f"r{index}"), relocation, awaited, detail))
+    return Plan(tuple(steps))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,10 @@ from opendrs.model import (
     NORMAL_PRIORITY,
     DiskMove,
     Limits,
+    Plan,
     Snapshot,
+    Step,
+    StepId,
     StorageGroup,
 )
 from opendrs.planning.movable_disks import (
@@ -87,6 +90,16 @@ class StorageRelief:
     before: StorageUses
     after: StorageUses
     staying: Mapping[StorageKey, Mapping[str, Sequence[str]]]
+
+    @property
+    def plan(self) -> Plan:
+        """Return the moves as steps without dependencies."""
+        return Plan(
+            tuple(
+                Step(StepId(f"s{index}"), move, detail=detail)
+                for index, (move, detail) in enumerate(self.moves, start=1)
+            )
+        )
 
 
 def relieve_storages(snapshot: Snapshot, limits: Limits) -> StorageRelief:

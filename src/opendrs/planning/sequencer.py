@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from random import Random
 
 from opendrs.arrays import ClusterArrays
@@ -26,6 +27,8 @@ from opendrs.model import (
     NodeId,
     Plan,
     Snapshot,
+    Step,
+    StepId,
     format_list,
 )
 from opendrs.planning.dependencies import add_dependencies
@@ -238,6 +241,24 @@ def sequence_in_order(  # noqa: PLR0913 - moves, cluster, and power actions
     return SequencedPlan(
         plan=plan, ordered_moves=ordered_moves, detours=(), dropped=dropped
     )
+
+
+def one_after_the_other(sequenced: SequencedPlan) -> SequencedPlan:
+    """Return *sequenced* with moves each of which waits for the one before it.
+
+    Args:
+        sequenced: Plan of `sequence_in_order` without power actions.
+    """
+    left = iter(sequenced.plan.steps)
+    steps: list[Step] = []
+    before: tuple[StepId, ...] = ()
+    for move in sequenced.ordered_moves:
+        together = [
+            replace(step, depends_on=before) for step in islice(left, len(move.guests))
+        ]
+        steps += together
+        before = tuple(step.id for step in together)
+    return replace(sequenced, plan=Plan(tuple(steps)))
 
 
 def sequence_path(cluster: ClusterArrays, moves: Sequence[GroupMove]) -> SequencedPlan:

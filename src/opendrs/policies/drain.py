@@ -15,7 +15,6 @@ from opendrs.arrays import MobilityFilter, SkippedGuest, SkipReason
 from opendrs.metrics import LoadModel
 from opendrs.model import (
     DEFAULT_LIMITS,
-    EMPTY_PLAN,
     Guest,
     GuestId,
     Limits,
@@ -104,11 +103,10 @@ class Drain:
         if waiting is not None:
             return Decision(waiting[0], None, detail=waiting[1])
         moves = self._migrate(snapshot, concerned)
-        after = snapshot.apply(*(step.action for step in moves.plan.steps))
-        relocated = plan_relocations(after, concerned, self.limits, moves.plan.steps)
-        plan = Plan((*moves.plan.steps, *relocated.steps))
+        relocated = plan_relocations(moves.plan, snapshot, concerned, self.limits)
+        plan = relocated.plan
         left = guests_on(
-            after.apply(*(step.action for step in relocated.steps)), frozenset(drained)
+            snapshot.apply(*(step.action for step in plan.steps)), frozenset(drained)
         )
         skipped = {**moves.skipped, **relocated.skipped}
         count = format_count(len(concerned), "guest")
@@ -203,9 +201,8 @@ class Return:
         )
         back = replace(snapshot, rules=(*snapshot.rules, rule))
         moves: Decision[Any] = _move(back, concerned, self.limits)
-        after = back.apply(*(step.action for step in moves.plan.steps))
-        relocated = plan_relocations(after, concerned, self.limits, moves.plan.steps)
-        steps = (*moves.plan.steps, *relocated.steps)
+        relocated = plan_relocations(moves.plan, back, concerned, self.limits)
+        steps = relocated.plan.steps
         count = format_count(len(concerned), "guest")
         return replace(
             moves,
@@ -213,7 +210,7 @@ class Return:
             if steps
             else DecisionReason.NO_CANDIDATE,
             memory=memory,
-            plan=Plan(steps) if steps else EMPTY_PLAN,
+            plan=relocated.plan,
             detail=f"{len(steps)} of {count} return to {node}",
             notes=(),
             skipped={**moves.skipped, **relocated.skipped},

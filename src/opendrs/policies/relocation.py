@@ -2,12 +2,15 @@
 
 A stopped guest uses no memory of a node. It is placed by the memory that all guests on
 a node may use, as if all of them ran.
+
+It is chosen here, not by `opendrs.optimizer.solve`: a stopped guest changes no load and
+thus no objective of a plan, so that each takes the best node that is left.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from opendrs.arrays import SkippedGuest, SkipReason, local_disk_reason, lock_of
@@ -21,14 +24,12 @@ from opendrs.model import (
     Mobility,
     NodeId,
     Pin,
-    PowerOff,
-    PowerOn,
+    Plan,
     Relocation,
     Snapshot,
-    Step,
-    StepId,
     TagExclusion,
 )
+from opendrs.planning import with_relocations
 from opendrs.rules import (
     NO_GUESTS,
     CompiledRules,
@@ -48,41 +49,39 @@ _NO_OPEN_NODE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Relocations:
-    """Relocations of stopped guests.
+class RelocationPlan:
+    """Plan that relocates stopped guests.
 
     Attributes:
-        steps: One step for each guest, independent of each other.
+        plan: Steps of the running guests, then one for each stopped guest.
         skipped: Why each of the other stopped guests stays.
     """
 
-    steps: tuple[Step, ...]
+    plan: Plan
     skipped: Mapping[GuestId, SkippedGuest]
 
 
 def plan_relocations(
-    snapshot: Snapshot,
-    guests: Collection[GuestId],
-    limits: Limits,
-    migrations: Iterable[Step] = (),
-) -> Relocations:
-    """Return the relocations of the stopped guests among *guests*.
+    plan: Plan, snapshot: Snapshot, guests: Collection[GuestId], limits: Limits
+) -> RelocationPlan:
+    """Return *plan* with relocations of the stopped guests among *guests*.
 
     A guest with a strict affinity follows those that run: it could not start elsewhere,
     and a platform that moves all with one request would move them along.
 
     Args:
-        snapshot: The cluster after the migrations of running guests.
+        plan: Migrations of running guests, which come first.
+        snapshot: The cluster before them.
         guests: The guests that are to leave their nodes.
         limits: Limits of the operator; without those of memory, which a stopped guest
             does not use.
-        migrations: Steps of the running guests that precede *snapshot*.
     """
+    snapshot = snapshot.apply(*(step.action for step in plan.steps))
     rules = compile_rules(snapshot)
     checker = FeasibilityChecker(snapshot, rules, DEFAULT_LIMITS)
     place = {name: guest.node for name, guest in snapshot.guests.items()}
     space = _FreeSpace(snapshot)
-    steps: list[Step] = []
+    relocations: list[tuple[Relocation, str]] = []
     skipped: dict[GuestId, SkippedGuest] = {}
     for name in sorted(guests):
         guest = snapshot.guests[name]
@@ -102,15 +101,9 @@ def plan_relocations(
         target = _best_target(guest, targets, place, snapshot, rules)
         place[name] = target
         space.reserve(guest, target)
-        steps.append(
-            Step(
-                StepId(f"r{len(steps) + 1}"),
-                Relocation(name, guest.node, target),
-                depends_on=_arrivals_before(guest, migrations, rules),
-                detail=f"stopped; {target} has the least committed memory",
-            )
-        )
-    return Relocations(tuple(steps), skipped)
+        detail = f"stopped; {target} has the least committed memory"
+        relocations.append((Relocation(name, guest.node, target), detail))
+    return RelocationPlan(with_relocations(plan, relocations, rules), skipped)
 
 
 class _FreeSpace:
@@ -176,20 +169,6 @@ def _nodes_beside(
     others = (snapshot.guests[x] for x in rules.together.get(guest.id, NO_GUESTS))
     beside = {node for other in others for node in other.occupied_nodes}
     return [node for node in nodes if node in beside] if beside else nodes
-
-
-def _arrivals_before(
-    guest: Guest, migrations: Iterable[Step], rules: CompiledRules
-) -> tuple[StepId, ...]:
-    """Return the steps of its strict affinity that do not start together with it."""
-    together = rules.together.get(guest.id, NO_GUESTS)
-    return tuple(
-        step.id
-        for step in migrations
-        if not isinstance(step.action, PowerOn | PowerOff)
-        and step.action.guest in together
-        and step.action.source != guest.node
-    )
 
 
 def _has_places(

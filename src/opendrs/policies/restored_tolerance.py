@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from itertools import groupby
 
 from opendrs.arrays import MobilityFilter
-from opendrs.model import (
-    GIB,
-    GuestId,
-    Limits,
-    Plan,
-    PowerOff,
-    PowerOn,
-    Snapshot,
-    Step,
-    StepId,
-    format_count,
-    format_memory,
-)
+from opendrs.model import GIB, Limits, Snapshot, format_count, format_memory
 from opendrs.placement import FailureReserves, RestoringSearch
-from opendrs.planning import GroupMove, sequence_in_order
+from opendrs.planning import GroupMove, one_after_the_other, sequence_in_order
 from opendrs.policies.base import Decision, DecisionReason
 from opendrs.rules import compile_rules
 
@@ -58,37 +43,19 @@ def restore_tolerance(
     ]
     if not moves:
         return None
-    sequenced = sequence_in_order(moves, snapshot, compile_rules(snapshot), limits)
-    plan = _one_after_the_other(sequenced.plan.steps, sequenced.ordered_moves)
+    sequenced = one_after_the_other(
+        sequence_in_order(moves, snapshot, compile_rules(snapshot), limits)
+    )
     after = FailureReserves(snapshot.apply(*sequenced.actions), limits).missing
-    if after >= before or not plan.steps:
+    if after >= before or not sequenced.plan.steps:
         return None
     size = sum(each.memory for each in sequenced.ordered_moves)
-    count = format_count(len(plan.steps), "migration")
+    count = format_count(len(sequenced.plan.steps), "migration")
     return Decision(
         DecisionReason.RESTORES_TOLERANCE,
         None,
-        plan,
+        sequenced.plan,
         f"guests without a node after a failure {before} → {after}; {count}, "
         f"{format_memory(size)}",
         notes=sequenced.notes,
     )
-
-
-def _one_after_the_other(steps: Sequence[Step], moves: Sequence[GroupMove]) -> Plan:
-    """Return the plan of *steps* in which those of a move wait for the one before."""
-    move_of = {guest.id: i for i, each in enumerate(moves) for guest in each.guests}
-    ordered: list[Step] = []
-    before: tuple[StepId, ...] = ()
-    for _, group in groupby(steps, key=lambda step: _move_index(step, move_of)):
-        together = [replace(step, depends_on=before) for step in group]
-        ordered += together
-        before = tuple(step.id for step in together)
-    return Plan(tuple(ordered))
-
-
-def _move_index(step: Step, move_of: Mapping[GuestId, int]) -> int:
-    action = step.action
-    if isinstance(action, PowerOn | PowerOff):
-        return len(move_of)
-    return move_of[action.guest]

@@ -13,10 +13,7 @@ from typing import Any
 from opendrs.model import (
     GIB,
     Limits,
-    Plan,
     Snapshot,
-    Step,
-    StepId,
     format_count,
     format_list,
 )
@@ -70,18 +67,15 @@ def with_disk_moves(
 
 def _relieving(decision: Decision[MemoryT], relief: StorageRelief) -> Decision[MemoryT]:
     """Return *decision* with the moves of *relief*."""
-    steps = tuple(
-        Step(StepId(f"s{position}"), move, detail=detail)
-        for position, (move, detail) in enumerate(relief.moves, start=1)
-    )
     full = [use.label for use in full_storages(relief.before)]
+    disks = format_count(len(relief.moves), "disk")
     before, after = (excess_of(uses) / GIB for uses in (relief.before, relief.after))
     return replace(
         decision,
         reason=DecisionReason.RELIEVES_STORAGE,
-        plan=Plan(steps),
-        detail=f"{format_count(len(steps), 'disk')} to another storage; above the "
-        f"threshold: {format_list(full)}: {before:.1f} GiB, then {after:.1f} GiB",
+        plan=relief.plan,
+        detail=f"{disks} to another storage; above the threshold: {format_list(full)}: "
+        f"{before:.1f} GiB, then {after:.1f} GiB",
         before={**decision.before, METRIC: before},
         after={**decision.before, **decision.after, METRIC: after},
     )
