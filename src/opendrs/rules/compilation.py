@@ -76,7 +76,7 @@ def compile_rules(snapshot: Snapshot) -> CompiledRules:
     together = _strict_groups(snapshot)
     apart = _apart(snapshot, strict=True)
     nodes = _common_nodes(together, _allowed_nodes(snapshot))
-    immovable = _immovable_guests(snapshot)
+    immovable = immovable_guests(snapshot)
     if any(rule.origin == DOMAIN_ORIGIN for rule in snapshot.rules):
         contradictions = contradictions_in_all_domains(snapshot, stated_contradictions)
     else:
@@ -102,7 +102,7 @@ def stated_contradictions(snapshot: Snapshot) -> tuple[Contradiction, ...]:
     together = _strict_groups(snapshot)
     nodes = _common_nodes(together, _allowed_nodes(snapshot))
     stated = _stated_nodes(snapshot, together, nodes)
-    immovable = _immovable_guests(snapshot)
+    immovable = immovable_guests(snapshot)
     return find_contradictions(snapshot, together, stated, immovable)
 
 
@@ -206,7 +206,8 @@ def _rankings(
     return result
 
 
-def _immovable_guests(snapshot: Snapshot) -> dict[GuestId, str]:
+def immovable_guests(snapshot: Snapshot) -> dict[GuestId, str]:
+    """Return the guests that a rule excludes from migration, each with why."""
     immovable: dict[GuestId, str] = {}
     for rule in snapshot.rules:
         if isinstance(rule, Pin):

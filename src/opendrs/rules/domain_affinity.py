@@ -15,16 +15,15 @@ from opendrs.model import (
     DOMAIN_ORIGIN,
     DomainAffinity,
     Guest,
+    GuestId,
     Mobility,
     Node,
     NodeAffinity,
     NodeId,
-    Pin,
     Rule,
     Snapshot,
-    TagExclusion,
 )
-from opendrs.rules.compilation import stated_contradictions
+from opendrs.rules.compilation import immovable_guests, stated_contradictions
 from opendrs.rules.domain_choices import (
     DomainOptions,
     choose_jointly,
@@ -53,8 +52,9 @@ def with_domain_rules(
         return tuple(rules)
     own = tuple(rule for rule in rules if rule.origin != DOMAIN_ORIGIN)
     placed = replace(snapshot, rules=own)
+    excluded = immovable_guests(placed).keys()
     candidates = {
-        index: _Candidates(rule, placed, frozenset(closed))
+        index: _Candidates(rule, placed, frozenset(closed), excluded)
         for index, rule in enumerate(own)
         if isinstance(rule, DomainAffinity)
     }
@@ -128,11 +128,13 @@ class _Candidates:
         rule: The affinity, with the guests that it chooses.
         snapshot: The cluster.
         closed: Nodes whose guests need another one.
+        excluded: Guests that a rule excludes from migration.
     """
 
     rule: DomainAffinity
     snapshot: Snapshot
     closed: frozenset[NodeId]
+    excluded: Collection[GuestId]
 
     @property
     def is_binding(self) -> bool:
@@ -173,7 +175,7 @@ class _Candidates:
         memory holds the guests that are elsewhere, then those with the most guests.
         """
         guests = self._guests
-        immovable = {each.id for each in guests if _is_immovable(each, self.snapshot)}
+        immovable = {each.id for each in guests if self._is_immovable(each)}
         located = [g for g in guests if not self.closed.issuperset(g.occupied_nodes)]
 
         def inside(domain: str) -> list[Guest]:
@@ -197,6 +199,11 @@ class _Candidates:
             return common[:1]
         return ranked or [""]
 
+    def _is_immovable(self, guest: Guest) -> bool:
+        if guest.effective_mobility is Mobility.NONE or guest.managed_by is not None:
+            return True
+        return guest.id in self.excluded
+
     def _free_memory(self, names: Sequence[NodeId]) -> Iterator[int]:
         """Yield the unused memory of those of *names* that receive guests."""
         for name in names:
@@ -204,19 +211,6 @@ class _Candidates:
             is_open = node.online and name not in self.closed
             if is_open and node.capacity and node.usage.memory is not None:
                 yield max(0, node.capacity.memory - node.usage.memory)
-
-
-def _is_immovable(guest: Guest, snapshot: Snapshot) -> bool:
-    if guest.effective_mobility is Mobility.NONE or guest.managed_by is not None:
-        return True
-    return any(_excludes(rule, guest) for rule in snapshot.rules)
-
-
-def _excludes(rule: Rule, guest: Guest) -> bool:
-    """Return whether *rule* excludes *guest* from migration."""
-    if isinstance(rule, Pin):
-        return guest.id in rule.guests
-    return isinstance(rule, TagExclusion) and rule.applies_to(guest)
 
 
 def chooses_domain(snapshot: Snapshot, closed: Collection[NodeId] = NO_NODES) -> bool:
