@@ -21,11 +21,10 @@ from opendrs.cli.formatting import (
 )
 from opendrs.controller.serialization import violation_documents
 from opendrs.model import (
-    Affinity,
+    RULE_KINDS,
     AntiAffinity,
     DomainAffinity,
     Guest,
-    GuestPriority,
     MutualAntiAffinity,
     Node,
     NodeAffinity,
@@ -52,16 +51,6 @@ _STATE_STYLES = {
     NodeState.MAINTENANCE: "yellow",
     NodeState.EXCLUDED: "yellow",
     NodeState.UNKNOWN: "dim",
-}
-_RULE_KINDS = {
-    NodeAffinity: "node-affinity",
-    Affinity: "affinity",
-    DomainAffinity: "affinity",
-    AntiAffinity: "anti-affinity",
-    MutualAntiAffinity: "anti-affinity",
-    Pin: "pin",
-    TagExclusion: "exclusion",
-    GuestPriority: "priority",
 }
 
 
@@ -281,7 +270,7 @@ def _rule_kind(rule: Rule) -> tuple[str, str]:
     soft = getattr(rule, "strict", True) is False
     weight = getattr(rule, "weight", 1.0)
     suffix = "" if weight == 1 else f", weight {weight:g}"
-    return _RULE_KINDS[type(rule)], f"soft{suffix}" if soft else "strict"
+    return RULE_KINDS[type(rule)], f"soft{suffix}" if soft else "strict"
 
 
 def print_rule_problems(

@@ -21,6 +21,7 @@ from opendrs.errors import InvalidFileError
 from opendrs.escapes import escape_text, escape_toml
 from opendrs.model import (
     DERIVED_ORIGINS,
+    RULE_KINDS,
     Allocation,
     AntiAffinity,
     Disk,
@@ -266,17 +267,18 @@ def _stall(stall: Stall) -> Document | None:
 
 def _rule(rule: Rule, snapshot: Snapshot) -> Document:
     """Return *rule* without the guests and nodes that its tags and labels choose."""
+    kind = RULE_KINDS[type(rule)]
     named = {"name": rule.name, "origin": rule.origin}
     name_field: Document = {key: text for key, text in named.items() if text}
     if isinstance(rule, TagExclusion):
-        return {"kind": "exclusion", "tags": sorted(rule.tags), **name_field}
+        return {"kind": kind, "tags": sorted(rule.tags), **name_field}
     if isinstance(rule, GuestPriority):
         guests = sorted(rule.guests)
         members = _without_none(guests=guests or None, tags=sorted(rule.tags) or None)
         value = _number(rule.value)
-        return {"kind": "priority", "value": value, **members, **name_field}
+        return {"kind": kind, "value": value, **members, **name_field}
     if isinstance(rule, Pin):
-        return {"kind": "pin", "guests": sorted(rule.guests), **name_field}
+        return {"kind": kind, "guests": sorted(rule.guests), **name_field}
     chosen = chosen_by_tag(rule.tags, snapshot.guests.values())
     members = _without_none(
         guests=sorted(rule.guests - chosen) or None, tags=sorted(rule.tags) or None
@@ -286,14 +288,12 @@ def _rule(rule: Rule, snapshot: Snapshot) -> Document:
         strict["weight"] = _number(rule.weight)
     if isinstance(rule, NodeAffinity):
         nodes = _rule_nodes(rule, snapshot)
-        return {"kind": "node-affinity", **members, **nodes, **strict, **name_field}
-    kind, limit = "affinity", dict[str, object]()
+        return {"kind": kind, **members, **nodes, **strict, **name_field}
+    limit: Document = {}
     if isinstance(rule, MutualAntiAffinity):
-        kind, limit = "anti-affinity", _other_side(rule, snapshot)
-    if isinstance(rule, AntiAffinity):
-        kind = "anti-affinity"
-        if rule.max_guests > 1:
-            limit["max_guests"] = rule.max_guests
+        limit = _other_side(rule, snapshot)
+    if isinstance(rule, AntiAffinity) and rule.max_guests > 1:
+        limit["max_guests"] = rule.max_guests
     if isinstance(rule, AntiAffinity | DomainAffinity) and rule.domain:
         limit = {"domain": rule.domain, **limit}
     return {

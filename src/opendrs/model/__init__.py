@@ -101,6 +101,7 @@ from opendrs.model.rule import Rule as Rule
 from opendrs.model.rule import TagExclusion as TagExclusion
 from opendrs.model.rule import rule_guests as rule_guests
 from opendrs.model.serialization import ACTION_KINDS as ACTION_KINDS
+from opendrs.model.serialization import RULE_KINDS as RULE_KINDS
 from opendrs.model.serialization import DamagedRecordError as DamagedRecordError
 from opendrs.model.serialization import action_as_text as action_as_text
 from opendrs.model.serialization import action_from_text as action_from_text

@@ -1,4 +1,4 @@
-"""Text form of actions, steps and times in records."""
+"""Text form of actions, steps and times in records, and names of rules."""
 
 from __future__ import annotations
 
@@ -25,6 +25,17 @@ from opendrs.model.plan import (
 )
 from opendrs.model.protection import MigrationLoad
 from opendrs.model.resources import Usage
+from opendrs.model.rule import (
+    Affinity,
+    AntiAffinity,
+    DomainAffinity,
+    GuestPriority,
+    MutualAntiAffinity,
+    NodeAffinity,
+    Pin,
+    Rule,
+    TagExclusion,
+)
 
 T = TypeVar("T")
 
@@ -45,6 +56,17 @@ ACTION_KINDS: dict[type[Action], str] = {
     DiskMove: "disk-move",
     PowerOn: "power-on",
     PowerOff: "power-off",
+}
+
+RULE_KINDS: dict[type[Rule], str] = {
+    NodeAffinity: "node-affinity",
+    Affinity: "affinity",
+    DomainAffinity: "affinity",
+    AntiAffinity: "anti-affinity",
+    MutualAntiAffinity: "anti-affinity",
+    Pin: "pin",
+    TagExclusion: "exclusion",
+    GuestPriority: "priority",
 }
 
 _FORMER_KINDS: dict[str, type[Action]] = {

@@ -10,15 +10,11 @@ from typing import Any
 from opendrs.controller.views.remedies import remedy
 from opendrs.model import (
     DOMAIN_ORIGIN,
-    Affinity,
-    AntiAffinity,
-    DomainAffinity,
+    RULE_KINDS,
     GuestId,
     GuestPriority,
-    MutualAntiAffinity,
     NodeAffinity,
     NodeId,
-    Pin,
     Rule,
     Snapshot,
     TagExclusion,
@@ -33,16 +29,6 @@ Plain = Mapping[str, Any]
 Document = dict[str, Any]
 
 MAX_REASONS = 3  # reasons why guests that violate a rule stay, that are listed
-_KINDS: Mapping[type, str] = {
-    Affinity: "affinity",
-    DomainAffinity: "affinity",
-    AntiAffinity: "anti-affinity",
-    MutualAntiAffinity: "anti-affinity",
-    NodeAffinity: "node-affinity",
-    Pin: "pin",
-    TagExclusion: "exclusion",
-    GuestPriority: "priority",
-}
 
 
 class RuleState(StrEnum):
@@ -147,7 +133,7 @@ def _document(
     return {
         "rule": str(rule),
         "name": rule.name,
-        "kind": _KINDS[type(rule)],
+        "kind": RULE_KINDS[type(rule)],
         "strict": getattr(rule, "strict", True),
         "origin": rule.origin,
         "guests": guests if is_drain else bound,
