@@ -6,7 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from opendrs.cli.drain_tables import DrainPreview
-from opendrs.cli.maintenance_cycles import MaintenanceTask, wait_until
+from opendrs.cli.maintenance_cycles import (
+    METRICS_TIMEOUT,
+    POLL_INTERVAL,
+    MaintenanceTask,
+    wait_until,
+)
 from opendrs.cli.platform_store import (
     cli_actor,
     open_operator_store,
@@ -31,7 +36,7 @@ from opendrs.model import Limits, NodeId, NodeState, Snapshot
 from opendrs.policies import DecisionReason, Drain, Policy, Return, guests_on
 from opendrs.store import OPERATOR_PREFIX
 
-MAX_METRICS_POLLS = 60  # two minutes
+MAX_METRICS_POLLS = int(METRICS_TIMEOUT / POLL_INTERVAL)
 
 
 def preview_drain(

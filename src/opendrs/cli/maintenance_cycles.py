@@ -32,7 +32,9 @@ from opendrs.policies import DecisionReason, Policy, guests_on
 from opendrs.ports import Outcome, StepRecord, Store
 
 RETRY_INTERVAL = 5.0  # seconds until a decision that lacks measurements is repeated
-MAX_RETRIES = 24
+POLL_INTERVAL = 2.0  # seconds between two looks at a node
+METRICS_TIMEOUT = 120.0  # seconds; some platforms need two samples
+MAX_RETRIES = int(METRICS_TIMEOUT / RETRY_INTERVAL)
 _TEMPORARY = (SkipReason.METRICS_MISSING, SkipReason.MIGRATION_IN_PROGRESS)
 
 
@@ -123,7 +125,7 @@ def wait_until(
     node: NodeId,
     is_done: Callable[[Snapshot], bool],
     *,
-    poll_interval: float = 2.0,
+    poll_interval: float = POLL_INTERVAL,
 ) -> Snapshot:
     """Wait until *is_done*, and print how many guests are on *node* when it changes.
 
