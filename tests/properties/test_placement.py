@@ -48,6 +48,7 @@ from opendrs.rules import (
 )
 from support.builders import NOON, guest, node
 from support.oracles.restarts import can_restart, is_feasible
+from support.oracles.tolerated_failures import possible_failures
 from support.strategies import RACKS, snapshots
 
 LIMITS = st.sampled_from(
@@ -157,13 +158,16 @@ def test_tolerated_failures_are_those_of_an_exhaustive_search(
     snapshot: Snapshot, limits: Limits
 ) -> None:
     snapshot = without_violations(snapshot)
+    limits = replace(limits, tolerated_domain="rack")
 
     tolerance = failure_tolerance(snapshot, limits)
 
-    failures = {each.nodes: each for each in (*tolerance.single, *tolerance.pairs)}
+    found = (*tolerance.single, *tolerance.pairs, *tolerance.domains)
+    failures = {each.nodes: each for each in found}
     expected: list[tuple[NodeId, ...]] = [(name,) for name in sorted(snapshot.nodes)]
     if tolerance.evaluated_pairs is not None:
         expected += combinations(sorted(snapshot.nodes), 2)
+    expected += [tuple(sorted(each)) for each in possible_failures(snapshot, limits)]
     survived = {
         nodes: can_restart(snapshot, guests_on(snapshot, *nodes), {*nodes}, limits)
         for nodes in expected
@@ -171,6 +175,7 @@ def test_tolerated_failures_are_those_of_an_exhaustive_search(
     assert survived == {nodes: nodes not in failures for nodes in expected}
     assert all(each.is_proven for each in failures.values())
     event(f"tolerated: {tolerance.tolerated}")
+    event(f"intolerated racks: {len(tolerance.domains)}")
 
 
 @given(snapshot=st.one_of(tight_clusters(), CLUSTERS), limits=LIMITS, data=st.data())

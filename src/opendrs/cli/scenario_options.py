@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import click
 
 from opendrs.cli.options import require_guest, require_node
+from opendrs.config import suggestion
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.escapes import repr_value
-from opendrs.model import Resources, Snapshot
+from opendrs.model import NodeId, Resources, Snapshot
 from opendrs.placement import (
     MAX_ADDED,
     MAX_GROWTH,
@@ -20,7 +22,9 @@ from opendrs.placement import (
     Scenario,
     median_size,
     size_like,
+    with_added_nodes,
 )
+from opendrs.rules import domain_nodes
 
 _PERCENTAGE = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))\s*%")
 _COUNTED_NODE = re.compile(r"([0-9]{1,9})x(.+)", re.DOTALL)
@@ -71,21 +75,47 @@ def read_scenario(
 
     Raises:
         UnknownNodeError: A node does not exist.
-        ConfigurationError: A number of nodes is out of range, or a node is both removed
-            and failed.
+        ConfigurationError: A domain does not exist, a number of nodes is out of range,
+            or a node is both removed and failed.
     """
+    added = tuple(_addition(text, snapshot) for text in add)
     removed = {require_node("--remove", name, snapshot): None for name in remove}
-    failed = {require_node("--fail", name, snapshot): None for name in fail}
+    grown = with_added_nodes(snapshot, added)
+    parts = (_failed_nodes(text, snapshot, grown) for text in fail)
+    failed = dict.fromkeys(chain.from_iterable(parts))
     if both := sorted(removed.keys() & failed.keys()):
         raise ConfigurationError(
             f"--fail: {both[0]} is also given by --remove; expected one of them",
             code=DiagnosticCode.INCONSISTENT,
         )
     return Scenario(
-        add=tuple(_addition(text, snapshot) for text in add),
+        add=added,
         remove=tuple(removed),
         fail=tuple(failed),
         growth=growth,
+    )
+
+
+def _failed_nodes(text: str, snapshot: Snapshot, grown: Snapshot) -> Sequence[NodeId]:
+    """Return the nodes of an option such as `n1`, or `rack=r1` for a failure domain.
+
+    Args:
+        text: Value of the option.
+        snapshot: The cluster.
+        grown: The same with the added nodes, which are in the domains of theirs.
+    """
+    key, is_domain, name = text.partition("=")
+    if text in snapshot.nodes or not is_domain:
+        return [require_node("--fail", text, snapshot)]
+    nodes_in = domain_nodes(grown, key)
+    if name in nodes_in:
+        return nodes_in[name]
+    labels = {label for node in snapshot.nodes.values() for label in node.labels}
+    known = labels.union(f"{key}={each}" for each in nodes_in)
+    raise ConfigurationError(
+        f"--fail: unknown domain {repr_value(text)}: no node has this label"
+        f"{suggestion(text, sorted(known))}",
+        code=DiagnosticCode.UNKNOWN_NAME,
     )
 
 

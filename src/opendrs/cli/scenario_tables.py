@@ -155,6 +155,9 @@ def _tolerance_document(tolerance: FailureTolerance) -> dict[str, object]:
         "single": [asdict(each) for each in tolerance.single],
         "evaluated_pairs": tolerance.evaluated_pairs,
         "pairs": [asdict(each) for each in tolerance.pairs],
+        "domain": tolerance.domain,
+        "evaluated_domains": tolerance.evaluated_domains,
+        "domains": [asdict(each) for each in tolerance.domains],
         "bound": list(tolerance.bound),
     }
 
@@ -203,6 +206,8 @@ def _summary_lines(answer: WhatIfAnswer) -> Iterator[Text]:
         yield Text(printable(f"changes: {changes}"))
         yield _fits_text(result)
     yield _tolerance_text(answer.tolerance)
+    if answer.tolerance.domain is not None:
+        yield _domain_text(answer.tolerance)
     if bound := answer.tolerance.bound:
         line = f"  not counting {format_list(bound)}, which cannot restart elsewhere"
         yield Text(printable(line))
@@ -269,6 +274,17 @@ def _tolerance_text(tolerance: FailureTolerance) -> Text:
     return Text(printable(line), style="red" if not count else "")
 
 
+def _domain_text(tolerance: FailureTolerance) -> Text:
+    """Return which failures of a domain are tolerated."""
+    subject = f"{tolerance.domain} failures tolerated"
+    if not tolerance.domains:
+        return Text(printable(f"{subject}: any 1"))
+    names = format_list([each.name for each in tolerance.domains])
+    count = f"{len(tolerance.domains)} of {tolerance.evaluated_domains}"
+    line = f"{subject}: 0; {count} do not fit elsewhere: {names}"
+    return Text(printable(line), style="red")
+
+
 def _additional_text(additional: AdditionalGuests | None) -> Text:
     if additional is None:
         return Text("additional guests: unknown, no guest has a known size")
@@ -320,8 +336,9 @@ def _print_failures(
     screen: Console, tolerance: FailureTolerance, limit: int | None
 ) -> None:
     """Print the failures that are not tolerated, those with most guests first."""
+    found = (*tolerance.single, *tolerance.pairs, *tolerance.domains)
     failures = sorted(
-        (*tolerance.single, *tolerance.pairs),
+        {each.nodes: each for each in found}.values(),
         key=lambda each: (-len(each.unplaced), each.nodes),
     )
     if not failures:
@@ -344,7 +361,7 @@ def _print_failures(
 
 def _failure_cells(failure: IntoleratedFailure) -> tuple[str, ...]:
     return (
-        " and ".join(failure.nodes),
+        failure.name,
         str(failure.displaced),
         str(len(failure.unplaced)),
         format_list(failure.unplaced, MAX_NAMES),

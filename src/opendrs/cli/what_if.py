@@ -57,7 +57,8 @@ DOES_NOT_FIT = 1  # exit status: some guests have no node
     "--fail",
     multiple=True,
     metavar="NODE",
-    help="NODE fails; its guests restart on other nodes. May be repeated.",
+    help="NODE fails; its guests restart on other nodes. KEY=NAME, such as rack=r1, is "
+    "all nodes with this label. May be repeated.",
 )
 @click.option(
     "--remove",
@@ -129,7 +130,8 @@ def command(  # noqa: PLR0913 - one for each option
 
     \b
       - whether all guests that can restart on another node do so after the failure
-        of any one node, or of any two at once;
+        of any one node, of any two at once, or of any one domain of the key
+        tolerated_domain of [limits], such as a rack;
       - how many guests of one size fit in addition;
       - how many nodes could be drained together, with the rules kept.
 
@@ -141,6 +143,7 @@ def command(  # noqa: PLR0913 - one for each option
     \b
       opendrs what-if lab
       opendrs what-if lab --fail node3 --fail node4
+      opendrs what-if lab --fail rack=r1
       opendrs what-if lab --grow 20% --add 2xnode1 --policy balance
       opendrs what-if lab --remove node7 --guest-cpu 4 --guest-memory '16 GiB'
 

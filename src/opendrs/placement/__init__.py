@@ -11,6 +11,7 @@ from opendrs.placement.changes import MAX_ADDED as MAX_ADDED
 from opendrs.placement.changes import MAX_GROWTH as MAX_GROWTH
 from opendrs.placement.changes import NodeAddition as NodeAddition
 from opendrs.placement.changes import Scenario as Scenario
+from opendrs.placement.changes import with_added_nodes as with_added_nodes
 from opendrs.placement.failures import FailureTolerance as FailureTolerance
 from opendrs.placement.failures import IntoleratedFailure as IntoleratedFailure
 from opendrs.placement.failures import failure_tolerance as failure_tolerance

@@ -74,15 +74,19 @@ class Scenario:
             raise ModelError(f"{both[0]}: both removed and failed")
 
     def require_nodes(self, snapshot: Snapshot) -> None:
-        """Check that all named nodes are in *snapshot*.
+        """Check that all named nodes are in *snapshot*; added ones may fail as well.
 
         Raises:
             UnknownNodeError: A node is not.
         """
-        templates = (addition.template for addition in self.add)
-        for name in (*templates, *self.remove, *self.fail):
-            if name not in snapshot.nodes:
-                raise UnknownNodeError(f"node {name} is not in the cluster")
+        _require(snapshot, [addition.template for addition in self.add])
+        _require(with_added_nodes(snapshot, self.add), [*self.remove, *self.fail])
+
+
+def _require(snapshot: Snapshot, names: Iterable[NodeId]) -> None:
+    for name in names:
+        if name not in snapshot.nodes:
+            raise UnknownNodeError(f"node {name} is not in the cluster")
 
 
 def with_added_nodes(snapshot: Snapshot, additions: Iterable[NodeAddition]) -> Snapshot:

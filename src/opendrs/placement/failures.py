@@ -1,4 +1,4 @@
-"""Node failures that a cluster tolerates: any one node, any two nodes."""
+"""Node failures that a cluster tolerates: any one node, any two, any one domain."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from opendrs.placement.arrays import NO_NODE, DisplacedGroup, PlacementArrays
 from opendrs.placement.reasons import describe_reasons
 from opendrs.placement.search import PlacementResult, SearchBudget, place_groups
 from opendrs.placement.state import PlacementState
-from opendrs.rules import chooses_domain, other_domains, restart_blocker
+from opendrs.rules import (
+    FailureSet,
+    chooses_domain,
+    domain_failures,
+    other_domains,
+    restart_blocker,
+)
 
 MAX_PAIR_PLACEMENTS = 200_000  # restarts for which pairs of nodes are evaluated
 
@@ -22,6 +28,7 @@ class IntoleratedFailure:
     """Failure of nodes after which some guests do not restart.
 
     Attributes:
+        name: Name of the nodes that fail, such as that of their domain.
         nodes: Nodes that fail at the same time.
         displaced: Number of their guests that could start on another node.
         unplaced: Guests for which no node was found.
@@ -30,6 +37,7 @@ class IntoleratedFailure:
             found within the limit of the search.
     """
 
+    name: str
     nodes: tuple[NodeId, ...]
     displaced: int
     unplaced: tuple[GuestId, ...]
@@ -47,6 +55,10 @@ class FailureTolerance:
         evaluated_pairs: Number of pairs of nodes that were evaluated; None if the
             cluster is too large, or does not tolerate the failure of any node.
         pairs: The failures of two nodes that are not tolerated.
+        domain: Key of the domains that the limits want tolerated; None if none.
+        evaluated_domains: Number of domains whose failure was evaluated; None without
+            a key. A node without a label of the key is a domain of its own.
+        domains: The failures of one domain that are not tolerated.
         bound: Active guests that cannot restart on another node; they are not counted.
     """
 
@@ -54,6 +66,9 @@ class FailureTolerance:
     single: tuple[IntoleratedFailure, ...]
     evaluated_pairs: int | None
     pairs: tuple[IntoleratedFailure, ...]
+    domain: str | None
+    evaluated_domains: int | None
+    domains: tuple[IntoleratedFailure, ...]
     bound: tuple[GuestId, ...]
 
     @property
@@ -109,15 +124,13 @@ class _FailureModel:
             if guest.is_active and restart_blocker(guest, snapshot.nodes[guest.node])
         )
         self.nodes = [
-            index
-            for index, name in enumerate(arrays.node_ids)
-            if snapshot.nodes[name].reachable
+            name for name in arrays.node_ids if snapshot.nodes[name].reachable
         ]
         self._state = PlacementState(arrays)
         self._budget = SearchBudget()
         self._groups = {
-            node: [arrays.displaced_group(part) for part in self._restartable(node)]
-            for node in self.nodes
+            name: [arrays.displaced_group(part) for part in self._restartable(name)]
+            for name in self.nodes
         }
 
     @property
@@ -125,53 +138,52 @@ class _FailureModel:
         """Return the number of groups that restart if each node fails once."""
         return sum(map(len, self._groups.values()))
 
-    def failures(
-        self, combined: Iterable[tuple[int, ...]]
-    ) -> Iterator[IntoleratedFailure]:
-        """Yield the failures among *combined* that are not tolerated."""
-        for nodes in combined:
-            failure = self.failure(nodes)
+    def failures(self, sets: Iterable[FailureSet]) -> Iterator[IntoleratedFailure]:
+        """Yield the failures among *sets* that are not tolerated."""
+        for failed in sets:
+            failure = self.failure(failed)
             if failure is not None:
-                failure = self._with_other_domains(failure, nodes)
+                failure = self._with_other_domains(failure, failed)
             if failure is not None:
                 yield failure
 
     def _with_other_domains(
-        self, failure: IntoleratedFailure, nodes: tuple[int, ...]
+        self, failure: IntoleratedFailure, failed: FailureSet
     ) -> IntoleratedFailure | None:
         """Return *failure*; None if guests can gather in other domains after it."""
-        snapshot, closed = self.arrays.snapshot, frozenset(failure.nodes)
+        snapshot, closed = self.arrays.snapshot, frozenset(failed.nodes)
         if not chooses_domain(snapshot, closed):
             return failure
         others = other_domains(snapshot, closed)
         is_proven = failure.is_proven and others is not None
         for each in others or ():
-            found = _FailureModel(each, self.arrays.limits).failure(nodes)
+            found = _FailureModel(each, self.arrays.limits).failure(failed)
             if found is None:
                 return None
             is_proven = is_proven and found.is_proven
         return replace(failure, is_proven=is_proven)
 
-    def failure(self, nodes: tuple[int, ...]) -> IntoleratedFailure | None:
-        """Return the failure of *nodes*, with these domains; None if tolerated."""
+    def failure(self, failed: FailureSet) -> IntoleratedFailure | None:
+        """Return the failure of *failed*, with these domains; None if tolerated."""
         arrays, state = self.arrays, self._state
+        nodes = tuple(arrays.index[name] for name in failed.nodes)
         parts = tuple(part for node in nodes for part in arrays.parts_on[node])
-        groups = [group for node in nodes for group in self._groups[node]]
+        groups = [group for name in failed.nodes for group in self._groups[name]]
         available, usage = state.available.copy(), state.usage.copy()
         state.displace(parts, *nodes)
         result = place_groups(state, groups, self._budget)
-        failure = None if result.fits else self._describe(nodes, groups, result)
+        failure = None if result.fits else self._describe(failed, groups, result)
         state.restore(parts, *nodes)
         state.available, state.usage = available, usage
         return failure
 
     def _describe(
         self,
-        nodes: tuple[int, ...],
+        failed: FailureSet,
         groups: Sequence[DisplacedGroup],
         result: PlacementResult,
     ) -> IntoleratedFailure:
-        """Return the failure of *nodes* after the placement of *groups*."""
+        """Return the failure of *failed* after the placement of *groups*."""
         arrays = self.arrays
         unplaced = [
             group
@@ -181,16 +193,17 @@ class _FailureModel:
         names = (guest.id for group in unplaced for guest in arrays.parts[group.part])
         first = min(unplaced, key=lambda group: arrays.parts[group.part][0].id)
         return IntoleratedFailure(
-            nodes=tuple(arrays.node_ids[node] for node in nodes),
+            name=failed.name,
+            nodes=failed.nodes,
             displaced=sum(len(arrays.parts[group.part]) for group in groups),
             unplaced=tuple(sorted(names)),
             detail=describe_reasons(self._state, first),
             is_proven=result.is_proven,
         )
 
-    def _restartable(self, node: int) -> Iterator[int]:
-        """Yield the parts on *node* without a bound guest."""
-        for part in self.arrays.parts_on[node]:
+    def _restartable(self, name: NodeId) -> Iterator[int]:
+        """Yield the parts on the node *name* without a bound guest."""
+        for part in self.arrays.parts_on[self.arrays.index[name]]:
             if not any(guest.id in self.bound for guest in self.arrays.parts[part]):
                 yield part
 
@@ -198,45 +211,48 @@ class _FailureModel:
 def failure_tolerance(snapshot: Snapshot, limits: Limits) -> FailureTolerance:
     """Return the node failures that *snapshot* tolerates.
 
-    The failure of each reachable node is evaluated by itself. If all of them are
-    tolerated, and the cluster is not too large, so is that of each pair of nodes. The
-    guests of the failed nodes restart on others; other guests stay where they are.
+    The failure of each reachable node is evaluated by itself, and that of each domain
+    that *limits* names. If all nodes are tolerated, and the cluster is not too large,
+    so is each pair of nodes. The guests of the failed nodes restart on others; other
+    guests stay where they are.
     """
     model = _FailureModel(snapshot, limits)
-    single = tuple(model.failures((node,) for node in model.nodes))
+    single = tuple(model.failures(FailureSet.of((name,)) for name in model.nodes))
+    sets = tuple(domain_failures(snapshot, limits))
+    domains = tuple(model.failures(sets))
     count = len(model.nodes)
     evaluates_pairs = (
         not single and count > 2 and model.restarts * count <= MAX_PAIR_PLACEMENTS
     )
-    pairs = tuple(
-        model.failures(combinations(model.nodes, 2) if evaluates_pairs else ())
-    )
+    pairs: Iterable[tuple[NodeId, NodeId]] = ()
+    if evaluates_pairs:
+        pairs = combinations(model.nodes, 2)
     return FailureTolerance(
         evaluated_nodes=count,
         single=single,
         evaluated_pairs=count * (count - 1) // 2 if evaluates_pairs else None,
-        pairs=pairs,
+        pairs=tuple(model.failures(map(FailureSet.of, pairs))),
+        domain=limits.tolerated_domain,
+        evaluated_domains=None if limits.tolerated_domain is None else len(sets),
+        domains=domains,
         bound=tuple(sorted(model.bound)),
     )
 
 
 def is_tolerated_in_other_domain(
-    snapshot: Snapshot, limits: Limits, nodes: tuple[NodeId, ...]
+    snapshot: Snapshot, limits: Limits, failed: FailureSet
 ) -> bool:
-    """Return whether guests restart after *nodes* fail if they choose other domains.
+    """Return whether guests restart after *failed* if they choose other domains.
 
     Args:
         snapshot: The cluster, with the domains that affinities within one have chosen.
         limits: Limits of the operator.
-        nodes: Nodes that fail at the same time.
+        failed: Nodes that fail at the same time.
     """
-    closed = frozenset(nodes)
+    closed = frozenset(failed.nodes)
     if not chooses_domain(snapshot, closed):
         return False
     models = (
         _FailureModel(each, limits) for each in other_domains(snapshot, closed) or ()
     )
-    return any(
-        each.failure(tuple(each.arrays.index[name] for name in nodes)) is None
-        for each in models
-    )
+    return any(each.failure(failed) is None for each in models)

@@ -323,9 +323,8 @@ class FailureReserves:
         )
         self._reopen(saved)
         if not result.fits and self._chooses:
-            names = self.sets[index].nodes
             after = without_migration_rules(self.snapshot)
-            if is_tolerated_in_other_domain(after, self.limits, names):
+            if is_tolerated_in_other_domain(after, self.limits, self.sets[index]):
                 self._elsewhere.add(index)
                 return Restarts()
         return Restarts.of(dict(zip(restarted, result.nodes, strict=True)))

@@ -26,6 +26,11 @@ class FailureSet:
     name: str
     nodes: tuple[NodeId, ...]
 
+    @classmethod
+    def of(cls, names: tuple[NodeId, ...]) -> FailureSet:
+        """Return the set of the nodes *names*, named after them."""
+        return cls(format_list(names, separator=" and "), names)
+
     def __str__(self) -> str:
         return self.name
 
@@ -45,7 +50,7 @@ def failure_sets(snapshot: Snapshot, limits: Limits) -> tuple[FailureSet, ...]:
         limits: Limits of the operator.
     """
     nodes = sorted(name for name, node in snapshot.nodes.items() if node.reachable)
-    found = [*_domains(snapshot, limits.tolerated_domain, nodes)]
+    found = [*domain_failures(snapshot, limits)]
     # One node always remains.
     count = min(limits.tolerated_failures, len(nodes) - 1)
     if count > 1 or (count == 1 and not found):
@@ -66,17 +71,18 @@ def _is_small(snapshot: Snapshot, nodes: int, failures: int) -> bool:
     return sets_of_node * len(snapshot.guests) <= MAX_RESTARTS
 
 
-def _domains(
-    snapshot: Snapshot, key: str | None, nodes: Sequence[NodeId]
-) -> Iterator[FailureSet]:
-    """Yield the nodes of each domain of *key*; nothing without a key."""
+def domain_failures(snapshot: Snapshot, limits: Limits) -> Iterator[FailureSet]:
+    """Yield the sets of `failure_sets` that are domains; nothing without a key."""
+    key = limits.tolerated_domain
     if key is None:
         return
     nodes_in: defaultdict[str, list[NodeId]] = defaultdict(list)
-    for name in nodes:
-        domain = snapshot.nodes[name].domain(key)
+    for name, node in sorted(snapshot.nodes.items()):
+        if not node.reachable:
+            continue
+        domain = node.domain(key)
         if domain is None:
-            yield FailureSet(name, (name,))
+            yield FailureSet.of((name,))
         else:
             nodes_in[domain].append(name)
     for domain, there in sorted(nodes_in.items()):
@@ -89,7 +95,7 @@ def _sets_of_nodes(
     """Yield every set of *count* nodes, or in a large cluster a set for each node."""
     if _is_small(snapshot, len(nodes), count):
         for names in combinations(nodes, count):
-            yield _named(names)
+            yield FailureSet.of(names)
         return
     used = dict.fromkeys(nodes, 0)
     for guest in snapshot.guests.values():
@@ -98,8 +104,4 @@ def _sets_of_nodes(
     fullest = sorted(nodes, key=lambda name: (-used[name], name))
     for name in nodes:
         others = [each for each in fullest[:count] if each != name]
-        yield _named(tuple(sorted((name, *others[: count - 1]))))
-
-
-def _named(names: tuple[NodeId, ...]) -> FailureSet:
-    return FailureSet(format_list(names, separator=" and "), names)
+        yield FailureSet.of(tuple(sorted((name, *others[: count - 1]))))

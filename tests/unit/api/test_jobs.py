@@ -277,6 +277,7 @@ def test_drill_shows_each_failure(client: TestClient) -> None:
     "question",
     [
         {"kind": "what-if", "fail": ["zz"]},
+        {"kind": "what-if", "fail": ["rack=zz"]},
         {"kind": "what-if", "settings": {"threshold": 1}},
         {"kind": "drain-preview", "node": "zz"},
         {"kind": "place"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,27 @@ TIGHT = cluster(
     {"a": 0.6, "b": 0.6, "c": 0.6},
     {"vm1": ("a", 0.6), "vm2": ("b", 0.6), "vm3": ("c", 0.6)},
     [AntiAffinity(guests=guest_ids("vm1", "vm2"))],
+)
+LIMITS = '[limits]\nmemory_headroom = 0.0\ntolerated_domain = "rack"\n'
+
+
+def in_racks(snapshot: Snapshot, racks: dict[str, str]) -> Snapshot:
+    """Return *snapshot* with the rack of each node as a label."""
+    nodes = {
+        name: replace(node, labels=frozenset({f"rack={racks[name]}"}))
+        for name, node in snapshot.nodes.items()
+    }
+    return replace(snapshot, nodes=nodes)
+
+
+# Rack r1 has guests of 0.5 and 0.6, and r2 has 0.8 of a node free: one of them fits. Of
+# r2, the guest of 0.2 fits on both nodes of r1. Any one node fits on the two others.
+RACKS = in_racks(
+    cluster(
+        {"a": 0.5, "b": 0.6, "c": 0.2},
+        {"vm1": ("a", 0.5), "vm2": ("b", 0.6), "vm3": ("c", 0.2)},
+    ),
+    {"a": "r1", "b": "r1", "c": "r2"},
 )
 
 
@@ -147,6 +169,79 @@ def test_summary_fits_a_small_terminal(opendrs: RunOpendrs) -> None:
     assert finished.status == 0
     assert len(finished.lines) <= 24
     assert finished.lines[1] == "all guests fit: 2 guests on other nodes"
+
+
+def test_failed_domain_is_all_of_its_nodes(opendrs: RunOpendrs) -> None:
+    Path("lab.toml").write_text(LIMITS)
+    config = ("--config", "lab.toml", "--format", "json")
+
+    answer = what_if(opendrs, "--fail", "rack=r1", *config, snapshot=RACKS)
+
+    document = json.loads(answer.out)
+    assert answer.status == 1
+    assert document["scenario"]["fail"] == ["a", "b"]
+    assert [each["guest"] for each in document["unplaced"]] == ["vm1"]
+
+
+def test_added_nodes_fail_with_the_domain_of_their_template(
+    opendrs: RunOpendrs,
+) -> None:
+    answer = what_if(
+        opendrs,
+        *("--add", "2xa", "--fail", "rack=r1", "--format", "json"),
+        snapshot=RACKS,
+    )
+
+    document = json.loads(answer.out)
+    assert document["scenario"]["fail"] == ["a", "a+1", "a+2", "b"]
+    assert {each["target"] for each in document["placed"]} == {"c"}
+
+
+def test_intolerated_domain_is_named_with_its_guests(opendrs: RunOpendrs) -> None:
+    Path("lab.toml").write_text(LIMITS)
+
+    answer = what_if(opendrs, "--config", "lab.toml", snapshot=RACKS)
+    document = json.loads(
+        what_if(opendrs, "--config", "lab.toml", "--format", "json", snapshot=RACKS).out
+    )
+
+    lines = answer.out.splitlines()
+    assert lines[0].startswith("node failures tolerated: any 1")
+    assert (
+        lines[1] == "rack failures tolerated: 0; 1 of 2 do not fit elsewhere: rack r1"
+    )
+    assert "rack r1\t2\t1\tvm1\t" in answer.out
+    failures = document["failures"]
+    assert (failures["domain"], failures["evaluated_domains"]) == ("rack", 2)
+    (failure,) = failures["domains"]
+    assert (failure["name"], failure["nodes"]) == ("rack r1", ["a", "b"])
+    assert (failure["unplaced"], failure["is_proven"]) == (["vm1"], True)
+
+
+def test_without_a_domain_in_the_limits_none_is_evaluated(opendrs: RunOpendrs) -> None:
+    answer = what_if(opendrs, "--format", "json", snapshot=RACKS)
+
+    failures = json.loads(answer.out)["failures"]
+    assert (failures["domain"], failures["evaluated_domains"]) == (None, None)
+    assert failures["domains"] == []
+
+
+@pytest.mark.parametrize(
+    ("domain", "text"),
+    [
+        ("rack=r9", 'unknown domain "rack=r9": no node has this label; did you mean'),
+        ("rak=r1", "did you mean rack=r1?"),
+        ("zone=x", '--fail: unknown domain "zone=x": no node has this label\n'),
+        ("rack=", '--fail: unknown domain "rack="'),
+    ],
+)
+def test_unknown_domain_has_status_2(
+    domain: str, text: str, opendrs: RunOpendrs
+) -> None:
+    answer = what_if(opendrs, "--fail", domain, snapshot=RACKS)
+
+    assert (answer.status, answer.out) == (2, "")
+    assert text in answer.err
 
 
 @pytest.mark.parametrize(

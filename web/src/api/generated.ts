@@ -2660,7 +2660,10 @@ export interface components {
              * @description Nodes such as `3xnode1`: three like node1.
              */
             add?: string[];
-            /** Fail */
+            /**
+             * Fail
+             * @description Nodes, or failure domains such as `rack=r1`: all its nodes.
+             */
             fail?: string[];
             /**
              * Growth

@@ -51,7 +51,12 @@ class WhatIfRequest(RequestDocument):
         Names, Field(description="Nodes such as `3xnode1`: three like node1.")
     ]
     remove: Names
-    fail: Names
+    fail: Annotated[
+        Names,
+        Field(
+            description="Nodes, or failure domains such as `rack=r1`: all its nodes."
+        ),
+    ]
     growth: Annotated[
         Number, Field(ge=-1, le=100, description="Of the use; 0.2 is 20 % more.")
     ] = 0.0
