@@ -48,7 +48,7 @@ from opendrs.rules import (
 )
 from support.builders import NOON, guest, node
 from support.oracles.restarts import can_restart, is_feasible
-from support.oracles.tolerated_failures import possible_failures
+from support.oracles.tolerated_failures import intolerated_failures, possible_failures
 from support.strategies import RACKS, snapshots
 
 LIMITS = st.sampled_from(
@@ -264,6 +264,36 @@ def test_ranked_nodes_are_those_of_a_plain_check(
     assert ranked <= feasible
     assert {each.node for each in found.infeasible} == snapshot.nodes.keys() - ranked
     assert found.nodes == (found.ranked[0].node if found.ranked else None,)
+
+
+@given(snapshot=tight_clusters(), limits=LIMITS, memory=st.integers(1, 6))
+def test_after_a_start_no_rack_is_newly_not_tolerated(
+    snapshot: Snapshot, limits: Limits, memory: int
+) -> None:
+    snapshot = without_violations(snapshot)
+    limits = replace(limits, tolerated_domain="rack")
+    limit = Resources(1, memory * GIB)
+
+    found = start_placement(snapshot, StartRequest(limit=limit), limits)
+
+    before = intolerated_failures(snapshot, limits)
+    for each in found.ranked:
+        after = with_started(snapshot, limit, each.node)
+        assert intolerated_failures(after, limits) <= before
+    event(f"prevented: {len(found.infeasible)}")
+
+
+def with_started(snapshot: Snapshot, limit: Resources, target: NodeId) -> Snapshot:
+    """Return *snapshot* with a guest of size *limit* on *target*."""
+    new = replace(guest("new", target, 0.0), limit=limit, usage=Usage.of(limit))
+    there = snapshot.nodes[target]
+    assert there.usage.resources is not None
+    grown = replace(there, usage=Usage.of(there.usage.resources.plus(limit)))
+    return replace(
+        snapshot,
+        nodes={**snapshot.nodes, target: grown},
+        guests={**snapshot.guests, new.id: new},
+    )
 
 
 @given(snapshot=SETTLED, limits=LIMITS, memory=st.integers(1, 32))

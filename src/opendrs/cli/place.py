@@ -144,7 +144,8 @@ def command(  # noqa: PLR0913 - one for each option
 
     The guest is assumed to use all its cores and memory. Strict rules, the state and
     the hardware of the nodes, and the limits of memory decide which nodes are feasible.
-    A node that is not measured is infeasible, never empty. First are the nodes that
+    So do the failures that [limits] wants tolerated: no fewer may be after the start. A
+    node that is not measured is infeasible, never empty. First are the nodes that
     node-affinity rules prefer, then those that violate the fewest soft rules, then
     those with the best score for the load after the start (TOPSIS, as in Proxmox VE).
 

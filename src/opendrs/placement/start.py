@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from opendrs.errors import ModelError, UnknownGuestError
@@ -16,6 +16,7 @@ from opendrs.model import (
     GuestKind,
     GuestState,
     Limits,
+    LiveMigration,
     MutualAntiAffinity,
     Node,
     NodeAffinity,
@@ -32,8 +33,9 @@ from opendrs.placement.reasons import (
     describe_infeasible,
     infeasible_reasons,
 )
+from opendrs.placement.reserves import FailureReserves
 from opendrs.placement.state import PlacementState
-from opendrs.rules import with_chosen
+from opendrs.rules import FailureSet, describe_not_tolerated, with_chosen
 
 NOT_STARTED = NodeId("(not started)")  # node of the guests that are to start
 MAX_COUNT = 1000  # guests of one request
@@ -131,29 +133,89 @@ def start_placement(
     First are the nodes with the highest priority in node affinities, then those that
     violate the fewest soft rules, then those with the best score. A guest starts on the
     first node, and the next guest is placed with the load after that. Guests like one
-    with a strict affinity start on one node, all of them or none.
+    with a strict affinity start on one node, all of them or none. A node is infeasible
+    if a failure that *limits* wants tolerated would be tolerated less after the start.
 
     Raises:
         UnknownGuestError: The guest to resemble is not in the snapshot.
     """
     names = _new_names(snapshot, request.count)
-    arrays = PlacementArrays(_with_new_guests(snapshot, request, names), limits)
-    state = PlacementState(arrays)
+    started = _with_new_guests(snapshot, request, names)
+    arrays = PlacementArrays(started, limits)
+    state, tolerance = PlacementState(arrays), _Tolerance(started, limits)
     parts = [arrays.part_of[name] for name in names]
     state.displace(tuple(parts), arrays.index[NOT_STARTED])
     groups = [arrays.displaced_group(x, gathers=True) for x in dict.fromkeys(parts)]
-    ranked = tuple(_ranked_nodes(state, groups[0]))
-    infeasible = tuple(_infeasible_nodes(state, groups[0]))
+    tolerance.check_all(state, groups[0])
+    ranked = tuple(_ranked_nodes(state, groups[0], tolerance.prevented))
+    infeasible = tuple(_infeasible_nodes(state, groups[0], tolerance.prevented))
     after: tuple[InfeasibleNode, ...] = ()
     for group in groups:
-        mask, ranking = state.feasible(group), state.preference(group)
-        if not mask.any():
-            after = tuple(_infeasible_nodes(state, group))
+        if tolerance.start_on_best(state, group) is None:
+            after = tuple(_infeasible_nodes(state, group, tolerance.prevented))
             break
-        state.place(group, int(ranking[mask[ranking]][0]))
     placed = state.node_of[parts].tolist()
     nodes = tuple(None if i == NO_NODE else arrays.node_ids[i] for i in placed)
     return StartPlacement(ranked, infeasible, nodes, after)
+
+
+class _Tolerance:
+    """Failures that must not be tolerated less after guests have started.
+
+    Attributes:
+        prevented: Nodes on which the guests must not start, and the failures. All
+            guests are alike, so what prevents one prevents those after it.
+
+    Args:
+        snapshot: The cluster with the guests, all of them on `NOT_STARTED`.
+        limits: Limits of the operator.
+    """
+
+    def __init__(self, snapshot: Snapshot, limits: Limits) -> None:
+        self.prevented: dict[int, tuple[FailureSet, ...]] = {}
+        self._reserves: FailureReserves | None = None
+        if limits.tolerates_failures:
+            self._reserves = FailureReserves(snapshot, limits)
+
+    def check_all(self, state: PlacementState, group: DisplacedGroup) -> None:
+        """Find the nodes on which *group* must not start."""
+        if self._reserves is None:
+            return
+        for node in _best_first(state, group):
+            self._check(self._reserves.copy(), state, group, node)
+
+    def start_on_best(self, state: PlacementState, group: DisplacedGroup) -> int | None:
+        """Start *group* on the best node, and return it; None if none is left."""
+        for node in _best_first(state, group):
+            if node in self.prevented:
+                continue
+            if self._reserves is not None:
+                self._check(self._reserves, state, group, node)
+            if node not in self.prevented:
+                state.place(group, node)
+                return node
+        return None
+
+    def _check(
+        self,
+        reserves: FailureReserves,
+        state: PlacementState,
+        group: DisplacedGroup,
+        node: int,
+    ) -> None:
+        """Start *group* on *node* in *reserves*, unless failures prevent it."""
+        target = state.arrays.node_ids[node]
+        guests = state.arrays.parts[group.part]
+        starts = [LiveMigration(each.id, NOT_STARTED, target) for each in guests]
+        if failures := reserves.try_actions(starts):
+            self.prevented[node] = failures
+
+
+def _best_first(state: PlacementState, group: DisplacedGroup) -> Sequence[int]:
+    """Return the nodes on which *group* keeps the rules and fits, the best first."""
+    mask, ranking = state.feasible(group), state.preference(group)
+    best: list[int] = ranking[mask[ranking]].tolist()
+    return best
 
 
 def _new_names(snapshot: Snapshot, count: int) -> list[GuestId]:
@@ -208,12 +270,15 @@ def _with_members(rule: Rule, request: StartRequest, names: list[GuestId]) -> Ru
     return replace(rule, guests=rule.guests | frozenset(names))
 
 
-def _ranked_nodes(state: PlacementState, group: DisplacedGroup) -> Iterator[RankedNode]:
+def _ranked_nodes(
+    state: PlacementState, group: DisplacedGroup, prevented: Collection[int]
+) -> Iterator[RankedNode]:
     arrays, scores = state.arrays, state.scores(group)
-    mask, ranking = state.feasible(group), state.preference(group)
     soft, priority = state.soft_violations(group), arrays.priority(group.part)
     added = Resources(*_cpu_and_memory(group))
-    for index in ranking[mask[ranking]].tolist():
+    for index in _best_first(state, group):
+        if index in prevented:
+            continue
         cpu, memory = state.usage[index].tolist()
         capacity = arrays.snapshot.nodes[arrays.node_ids[index]].capacity
         assert capacity is not None  # noqa: S101 - feasible nodes are measured
@@ -239,10 +304,15 @@ def _cpu_and_memory(group: DisplacedGroup) -> tuple[float, int]:
 
 
 def _infeasible_nodes(
-    state: PlacementState, group: DisplacedGroup
+    state: PlacementState,
+    group: DisplacedGroup,
+    prevented: Mapping[int, tuple[FailureSet, ...]],
 ) -> Iterator[InfeasibleNode]:
     for index, reason in enumerate(infeasible_reasons(state, group)):
         name = state.arrays.node_ids[index]
         if reason is not None and name != NOT_STARTED:
             detail = describe_infeasible(state, group, index, reason)
             yield InfeasibleNode(name, reason, detail)
+        elif index in prevented:
+            detail = describe_not_tolerated(prevented[index])
+            yield InfeasibleNode(name, InfeasibleReason.FAILURE_NOT_TOLERATED, detail)

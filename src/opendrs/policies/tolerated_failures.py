@@ -9,7 +9,7 @@ targets forbidden for their guests, so that others may move in their place.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from itertools import groupby
@@ -38,6 +38,7 @@ from opendrs.rules import (
     FailureSet,
     checks_every_set,
     compile_rules,
+    describe_not_tolerated,
 )
 
 MAX_ROUNDS = 5  # decisions of one policy
@@ -253,7 +254,7 @@ class ForbiddenMoves:
         return {
             guest: SkippedGuest(
                 SkipReason.FAILURE_NOT_TOLERATED,
-                f"with it on {target}, {_not_tolerated(failures)}",
+                f"with it on {target}, {describe_not_tolerated(failures)}",
             )
             for (guest, target), failures in sorted(self.targets.items())
             if guest not in moved
@@ -272,11 +273,6 @@ class ForbiddenMoves:
                 "kept on, because fewer failures would be tolerated: "
                 f"{format_list(sorted(self.busy))}"
             )
-
-
-def _not_tolerated(failures: Iterable[FailureSet]) -> str:
-    names = format_list([str(each) for each in failures]) or "some nodes"
-    return f"the failure of {names} would not be tolerated"
 
 
 def _shortened(

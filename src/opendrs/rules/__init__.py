@@ -23,6 +23,9 @@ from opendrs.rules.failed_migrations import hold_rules as hold_rules
 from opendrs.rules.failure_sets import TOLERANCE_ORIGIN as TOLERANCE_ORIGIN
 from opendrs.rules.failure_sets import FailureSet as FailureSet
 from opendrs.rules.failure_sets import checks_every_set as checks_every_set
+from opendrs.rules.failure_sets import (
+    describe_not_tolerated as describe_not_tolerated,
+)
 from opendrs.rules.failure_sets import domain_failures as domain_failures
 from opendrs.rules.failure_sets import failure_sets as failure_sets
 from opendrs.rules.feasibility import UNLISTED as UNLISTED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -33,6 +33,12 @@ class FailureSet:
 
     def __str__(self) -> str:
         return self.name
+
+
+def describe_not_tolerated(failures: Iterable[FailureSet]) -> str:
+    """Return that *failures* would not be tolerated, as a sentence."""
+    names = format_list([str(each) for each in failures]) or "some nodes"
+    return f"the failure of {names} would not be tolerated"
 
 
 def failure_sets(snapshot: Snapshot, limits: Limits) -> tuple[FailureSet, ...]:

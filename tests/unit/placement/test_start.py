@@ -182,6 +182,47 @@ def test_guests_of_a_count_are_spread_until_none_fits() -> None:
     assert place(snapshot, count=6, limits=NO_HEADROOM).nodes[-1] is None
 
 
+def test_node_is_infeasible_if_a_rack_is_not_tolerated_after_the_start() -> None:
+    # After the failure of r1, only c has room for the 0.5 of vm1: 0.65, or 0.45 with
+    # the new guest of 0.2.
+    loads = {"a": 0.5, "b": 0.1, "c": 0.35, "d": 0.6}
+    racks = {"a": "r1", "b": "r1", "c": "r2", "d": "r3"}
+    snapshot = cluster(loads, {f"vm-{x}": (x, load) for x, load in loads.items()})
+    nodes = {
+        name: replace(each, labels=frozenset({f"rack={racks[name]}"}))
+        for name, each in snapshot.nodes.items()
+    }
+    snapshot, size = replace(snapshot, nodes=nodes), Resources(2, 20 * GIB)
+    any_rack = replace(NO_HEADROOM, tolerated_domain="rack")
+
+    found = place(snapshot, any_rack, limit=size)
+
+    assert ranking(place(snapshot, NO_HEADROOM, limit=size)) == ["b", "c", "a", "d"]
+    assert ranking(found) == ["b", "a", "d"]
+    assert reasons(found) == {"c": InfeasibleReason.FAILURE_NOT_TOLERATED}
+    assert "the failure of rack r1" in found.infeasible[0].detail
+
+
+def test_no_node_is_feasible_if_no_start_keeps_failures_tolerated() -> None:
+    # Each of two nodes takes the guest of the other, and no further one after it.
+    snapshot = cluster({"a": 0.5, "b": 0.5}, {"vm1": ("a", 0.5), "vm2": ("b", 0.5)})
+
+    found = place(snapshot, replace(NO_HEADROOM, tolerated_failures=1), count=2)
+
+    assert found.nodes == (None, None)
+    assert set(reasons(found).values()) == {InfeasibleReason.FAILURE_NOT_TOLERATED}
+    assert found.infeasible_after == found.infeasible
+
+
+def test_start_is_feasible_though_others_have_no_node_after_a_failure() -> None:
+    # Neither guest of 0.8 has a node after a failure; the new guest of 0.1 has one.
+    snapshot = cluster({"a": 0.8, "b": 0.8}, {"vm1": ("a", 0.8), "vm2": ("b", 0.8)})
+
+    found = place(snapshot, replace(NO_HEADROOM, tolerated_failures=1))
+
+    assert sorted(ranking(found)) == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     "changes",
     [
