@@ -47,11 +47,13 @@ from opendrs.policies import reason_text
 from opendrs.policies.optimize import Optimize
 from opendrs.rules import count_strict
 
+DISK_MOVES = "disks\nmoved"  # only shown if some plan moves disks
 COLUMNS = (
     "CPU\nCV",
     "memory\nCV",
     "violated\nstrict rules",
     "migrations",
+    DISK_MOVES,
     "transfer",
     "CPU\ntime",
 )
@@ -95,7 +97,8 @@ def command(  # noqa: PLR0913 - one for each option
     repair precedes the policies, in contrast to plan.
     Imbalance is the coefficient of variation (CV) of the node loads: their standard
     deviation divided by their mean; 0 is balanced. The table also shows the cost: the
-    migrations, the memory to transfer, and the CPU time of the policy.
+    migrations, the disks that move to another storage if there are any, the memory and
+    disks to transfer, and the CPU time of the policy.
 
     optimize is also run with budgets, from a twentieth of what it would migrate up to
     an unlimited amount. Below the table are the policies that migrate nothing, with
@@ -171,13 +174,17 @@ def _comparison_document(
 def _print_table(
     screen: Console, before: ClusterScore, all_rows: Sequence[ComparisonRow]
 ) -> None:
-    listing = create_table(
-        "policy", *COLUMNS, right=COLUMNS, no_wrap=["policy", *COLUMNS]
-    )
-    add_row(listing, "(current cluster)", *_cells(before), "")
+    has_disks = any(row.after.disk_moves for row in all_rows)
+    shown = [each for each in COLUMNS if has_disks or each != DISK_MOVES]
+    listing = create_table("policy", *shown, right=shown, no_wrap=["policy", *shown])
+
+    def add(name: str, score: ClusterScore, duration: str) -> None:
+        cells = dict(zip(COLUMNS, (*_cells(score), duration), strict=True))
+        add_row(listing, name, *(cells[each] for each in shown))
+
+    add("(current cluster)", before, "")
     for row in all_rows:
-        cells = _cells(row.after)
-        add_row(listing, printable(row.name), *cells, f"{row.seconds:.2f} s")
+        add(printable(row.name), row.after, f"{row.seconds:.2f} s")
     screen.print(listing)
     without_migrations = [row for row in all_rows if not row.after.migrations]
     if without_migrations:
@@ -217,5 +224,6 @@ def _cells(score: ClusterScore) -> list[str]:
         f"{score.memory:.3f}",
         f"{score.violated_rules}",
         f"{score.migrations}",
+        f"{score.disk_moves}",
         format_bytes(score.gib * GIB),
     ]

@@ -10,10 +10,11 @@ from typing import Any
 from opendrs.cli.formatting import format_bytes
 from opendrs.config.settings import Settings
 from opendrs.metrics import ImbalanceMetric, LoadModel, missing_metrics, node_loads
-from opendrs.model import GIB, ColdMigration, LiveMigration, Plan, Snapshot, Step
+from opendrs.model import GIB, DiskMove, Plan, PowerOff, PowerOn, Snapshot
 from opendrs.policies import BUILT_IN_POLICIES, Decision, DecisionReason, Policy
 from opendrs.policies.load_metrics import load_metrics
 from opendrs.policies.optimize import Optimize
+from opendrs.policies.storage_relief import with_disk_moves
 from opendrs.rules import ViolationChange, count_strict, violation_change, violations
 
 IMMEDIATE_SETTINGS: Mapping[str, Mapping[str, object]] = {
@@ -39,7 +40,8 @@ class ClusterScore:
         highest_load: The highest CPU or memory load of a node, as a fraction.
         violated_rules: Number of violated strict rules.
         migrations: Number of migrations so far.
-        gib: Memory transferred so far, in GiB.
+        disk_moves: Number of disks moved to another storage so far.
+        gib: Memory and disks transferred so far, in GiB.
     """
 
     cpu: float
@@ -48,6 +50,7 @@ class ClusterScore:
     highest_load: float
     violated_rules: int
     migrations: int
+    disk_moves: int
     gib: float
 
 
@@ -80,7 +83,11 @@ def missing_comparison_metrics(snapshot: Snapshot) -> str:
 
 
 def score_cluster(
-    snapshot: Snapshot, migrations: int = 0, gib: float = 0.0
+    snapshot: Snapshot,
+    *,
+    migrations: int = 0,
+    disk_moves: int = 0,
+    gib: float = 0.0,
 ) -> ClusterScore:
     """Return the metrics of *snapshot*, with the cost to reach it."""
     metrics = load_metrics(node_loads(snapshot, LoadModel.DYNAMIC), ImbalanceMetric.CV)
@@ -91,6 +98,7 @@ def score_cluster(
         highest_load=max(metrics["highest_cpu"], metrics["highest_memory"]),
         violated_rules=count_strict(violations(snapshot)).rules,
         migrations=migrations,
+        disk_moves=disk_moves,
         gib=gib,
     )
 
@@ -139,6 +147,7 @@ def _compare_policy(
     started_at = process_time()
     decision: Decision[Any] = policy.decide(snapshot, policy.initial_memory())
     duration = process_time() - started_at
+    decision = with_disk_moves(policy, snapshot, decision)
     curve = tuple(_score_curve(snapshot, decision.plan))
     return ComparisonRow(
         name=name,
@@ -157,17 +166,14 @@ def _score_curve(snapshot: Snapshot, plan: Plan) -> Iterator[ClusterScore]:
     """Yield the metrics before *plan*, and after each part of it."""
     yield score_cluster(snapshot)
     stride = max(1, -(-len(plan.steps) // MAX_CURVE_POINTS))
-    migrations, gib = 0, 0.0
+    migrations, disk_moves, gib = 0, 0, 0.0
     for start in range(0, len(plan.steps), stride):
-        steps = plan.steps[start : start + stride]
-        sizes = [*_migration_sizes(steps, snapshot)]
-        migrations, gib = migrations + len(sizes), gib + sum(sizes)
-        snapshot = snapshot.apply(*(step.action for step in steps))
-        yield score_cluster(snapshot, migrations, gib)
-
-
-def _migration_sizes(steps: Sequence[Step], snapshot: Snapshot) -> Iterator[float]:
-    """Yield the memory and disks that each migration transfers, in GiB."""
-    for step in steps:
-        if isinstance(step.action, LiveMigration | ColdMigration):
-            yield snapshot.transfer_size(step.action.guest) / GIB
+        actions = [step.action for step in plan.steps[start : start + stride]]
+        moves = [each for each in actions if not isinstance(each, PowerOn | PowerOff)]
+        disks = sum(isinstance(each, DiskMove) for each in moves)
+        disk_moves, migrations = disk_moves + disks, migrations + len(moves) - disks
+        gib += sum(snapshot.transferred(each) / GIB for each in moves)
+        snapshot = snapshot.apply(*actions)
+        yield score_cluster(
+            snapshot, migrations=migrations, disk_moves=disk_moves, gib=gib
+        )

@@ -10,7 +10,7 @@ from typing import Any
 from opendrs.config.policy_loading import recorded_limits
 from opendrs.config.snapshot_reading import recorded_snapshot_from
 from opendrs.controller.stay_reasons import StayReason, StayReasons
-from opendrs.controller.step_serialization import document_path
+from opendrs.controller.step_serialization import document_path, moves_disk
 from opendrs.errors import ConfigurationError, StoreError
 from opendrs.model import (
     DOMAIN_ORIGIN,
@@ -171,9 +171,17 @@ def _explain_guest(
     decision = document["decision"]
     snapshot = recorded_snapshot_from(document["snapshot"], source)
     limits = recorded_limits(document["settings"])
-    details = tuple(_guest_details(snapshot, snapshot.guests[guest]))
-    for step in decision["steps"]:
-        if step["guest"] == guest:
+    own = [step for step in decision["steps"] if step["guest"] == guest]
+    details = (
+        *(
+            f"step {x['id']}: {_explain_step(decision, x).answer}"
+            for x in own
+            if moves_disk(x)
+        ),
+        *_guest_details(snapshot, snapshot.guests[guest]),
+    )
+    for step in own:
+        if not moves_disk(step):
             found = _explain_step(decision, step)
             return Explanation(guest, "planned", found.answer, found.details + details)
     for group in decision["skipped"]:
@@ -218,11 +226,12 @@ def _explain_unmoved(
 
 def _not_chosen(decision: Mapping[str, Any], feasible: int) -> str:
     reason = f"{decision['reason']}: {decision['detail']}".rstrip(": ")
-    cause = (
-        "the plan without it was the better one"
-        if decision["steps"]
-        else "nothing is planned"
-    )
+    if not decision["steps"]:
+        cause = "nothing is planned"
+    elif all(moves_disk(step) for step in decision["steps"]):
+        cause = "no migration is planned"
+    else:
+        cause = "the plan without it was the better one"
     return f"could move to {format_count(feasible, 'node')}, but {cause}: {reason}"
 
 

@@ -44,6 +44,11 @@ def _disk_document(move: DiskMove) -> dict[str, object]:
     }
 
 
+def moves_disk(action: Mapping[str, Any]) -> bool:
+    """Return whether *action* as plain values moves a disk, and its guest stays."""
+    return bool(action.get("disk"))
+
+
 def document_path(action: Mapping[str, Any]) -> tuple[str, str, str]:
     """Return what *action* as plain values moves, from where, and to where.
 

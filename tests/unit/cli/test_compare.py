@@ -15,7 +15,7 @@ from matplotlib.transforms import Bbox
 
 from opendrs.cli.plot_labels import PlotLabel, place_labels
 from opendrs.config import write_snapshot
-from opendrs.model import AntiAffinity
+from opendrs.model import GIB, AntiAffinity, Disk, Storage
 from opendrs.policies import BUILT_IN_POLICIES
 from support.builders import cluster, guest_ids
 from support.terminal import RunOpendrs
@@ -63,6 +63,7 @@ def test_row_has_score_and_cost_of_the_plan(
         "highest_load": pytest.approx(0.4),
         "violated_rules": 0,
         "migrations": 1,
+        "disk_moves": 0,
         "gib": 40,
     }
     assert row["curve"] == [found["before"], row["after"]]
@@ -94,6 +95,32 @@ def test_the_table_has_a_line_for_the_cluster_and_for_each_policy(
     assert heads.split()[:3] == ["policy", "CPU", "CV"]
     assert before.split()[:3] == ["(current", "cluster)", "1.000"]
     assert after.split()[:2] == ["balance", "0.000"]
+
+
+def test_moves_of_disks_are_counted_with_their_size(opendrs: RunOpendrs) -> None:
+    # "full" is 95 % full: a disk of 30 GiB leaves it, and no guest migrates.
+    storages = tuple(
+        Storage(id=name, shared=True, capacity=100 * GIB, free=free * GIB)
+        for name, free in (("full", 5), ("empty", 95))
+    )
+    disks = (Disk(storage="full", size=30 * GIB, name="scsi0"),)
+    snapshot = replace(
+        BALANCED,
+        nodes={n: replace(x, storages=storages) for n, x in BALANCED.nodes.items()},
+        guests={n: replace(x, disks=disks) for n, x in BALANCED.guests.items()},
+    )
+    write_snapshot(snapshot, Path("full.json"))
+    Path("lab.toml").write_text(
+        '[[limits.storage_groups]]\nname = "all"\nstorages = ["full", "empty"]\n'
+    )
+    command = ("compare", "full.json", "--policy", "balance", "--config", "lab.toml")
+
+    table = opendrs(*command).out
+    found = json.loads(opendrs(*command, "--format", "json").out)
+
+    after = found["policies"][0]["after"]
+    assert (after["migrations"], after["disk_moves"], after["gib"]) == (0, 1, 30)
+    assert "\t0\t1\t30.0 GiB\t" in table
 
 
 def test_policy_without_migrations_states_its_reason(opendrs: RunOpendrs) -> None:

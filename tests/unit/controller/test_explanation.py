@@ -11,10 +11,13 @@ from opendrs.controller.serialization import cycle_record
 from opendrs.controller.stay_reasons import StayReason
 from opendrs.controller.views.reasons import reason_documents
 from opendrs.model import (
+    GIB,
     AntiAffinity,
+    Disk,
     FailedMigration,
     GuestId,
     GuestState,
+    Limits,
     LiveMigration,
     NodeAffinity,
     NodeId,
@@ -22,8 +25,10 @@ from opendrs.model import (
     Pin,
     Protection,
     Snapshot,
+    Storage,
+    StorageGroup,
 )
-from opendrs.policies import Balance, Decision, DecisionReason
+from opendrs.policies import Balance, Decision, DecisionReason, decide
 from opendrs.rules import hold_rules
 from support.builders import NOON, cluster, guest_ids
 from support.recorded_cycles import decided
@@ -114,6 +119,38 @@ def test_page_of_a_guest_has_the_reason_of_the_list_of_reasons() -> None:
         "five": StayReason.IMMOVABLE,
         "six": StayReason.NOT_RUNNING,
     }
+
+
+def test_move_of_a_disk_does_not_hide_the_reason_of_its_guest() -> None:
+    disks = (Disk(storage="full", size=30 * GIB, name="scsi0"),)
+    group = StorageGroup(name="all", storages=("full", "empty"), threshold=0.8)
+    storages = tuple(
+        Storage(id=name, shared=True, capacity=100 * GIB, free=free * GIB)
+        for name, free in (("full", 5), ("empty", 95))
+    )
+    plain = placed()
+    nodes = {n: replace(x, storages=storages) for n, x in plain.nodes.items()}
+    three = replace(plain.guests[GuestId("three")], disks=disks)
+    snapshot = replace(plain, nodes=nodes, guests={**plain.guests, three.id: three})
+    policy = Balance(limits=Limits(storage_groups=(group,)))
+    decision = decide(policy, snapshot, None)
+    record = cycle_record(
+        "run", NOON, snapshot, policy=policy, memory=None, decision=decision
+    )
+
+    found = explain(record, "three")
+    listed = {
+        guest: each["code"]
+        for each in reason_documents(record, snapshot)
+        for guest in each["guests"]
+    }
+
+    assert decision.reason is DecisionReason.RELIEVES_STORAGE
+    assert found is not None
+    assert found.code == listed["three"] == StayReason.NOT_CHOSEN
+    assert found.details[0].startswith(
+        "step s1: disk-move of three (scsi0) from full to empty"
+    )
 
 
 def test_node_that_a_soft_rule_excludes_is_not_infeasible() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from opendrs.config.policy_loading import recorded_limits
 from opendrs.controller.stay_reasons import StayReason, StayReasons
+from opendrs.controller.step_serialization import moves_disk
 from opendrs.controller.views.cluster_columns import reading_record
 from opendrs.controller.views.figures import known_load
 from opendrs.controller.views.remedies import remedy
@@ -61,7 +62,7 @@ def reason_documents(cycle: CycleRecord, snapshot: Snapshot) -> list[Document]:
     """Return the reasons of *cycle*, each with its guests or nodes.
 
     First are the reasons of guests that the policy skipped, then the `StayReason` of
-    those that it considered and that are in no step, then those of nodes. Each has
+    those that it considered and does not migrate, then those of nodes. Each has
     `code`, `detail`, `change` (what would have to change), `guests` and `nodes`. The
     code of a guest is that of its page.
 
@@ -81,7 +82,7 @@ def reason_documents(cycle: CycleRecord, snapshot: Snapshot) -> list[Document]:
 
 def _of_guests(document: Plain, reasons: StayReasons) -> Iterator[Document]:
     decision = document["decision"]
-    explained = {step["guest"] for step in decision["steps"]}
+    explained = {step["guest"] for step in decision["steps"] if not moves_disk(step)}
     for group in decision["skipped"]:
         explained.update(group["guests"])
         yield _reason(group["reason"], group["detail"], guests=list(group["guests"]))
