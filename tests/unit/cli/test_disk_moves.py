@@ -8,11 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from opendrs.cli.backtest_report import BacktestReport
+from opendrs.cli.job_answers import answer_question
 from opendrs.cli.platforms import PLATFORMS
+from opendrs.cli.report_text import Activity, ActivityReport, summary
 from opendrs.config import write_snapshot
 from opendrs.config.platform_kinds import PlatformKind
 from opendrs.controller import SystemClock
+from opendrs.controller.serialization import cycle_record
+from opendrs.model import Limits, StorageGroup
+from opendrs.policies import Balance
+from opendrs.policies.optimize import Repair
 from opendrs.simulation import SimulatedPlatform
+from opendrs.simulation.backtest import BacktestSettings, LoadRecord, run_backtest
+from opendrs.store import SqliteStore
 from support.recorded_load import recorded_snapshots, with_full_storage
 from support.terminal import RunOpendrs
 
@@ -107,3 +116,50 @@ def test_apply_shows_the_measured_use_of_storages_at_its_end(
     # The load of a node does not depend on it.
     assert row.split("\t")[1:5] == ["v (scsi0)", "one", "two", "done"]
     assert row.split("\t")[7:] == ["", ""]
+
+
+def test_replay_with_another_policy_moves_disks(tmp_path: Path) -> None:
+    config, repair = tmp_path / "opendrs.toml", Repair()
+    config.write_text(
+        '[platform.lab]\nkind = "file"\npath = "absent.json"\n'
+        f'[store]\npath = "lab.sqlite"\n{GROUP}'
+    )
+    with SqliteStore(tmp_path / "lab.sqlite") as store:
+        store.save("platform", {"name": "lab"})
+        decided = repair.decide(FULL, None)
+        store.record_cycle(
+            cycle_record(
+                "run",
+                FULL.taken_at,
+                FULL,
+                policy=repair,
+                memory=None,
+                decision=decided,
+            )
+        )
+    question: dict[str, object] = {"run": None, "policy": "balance", "settings": {}}
+
+    answer = answer_question("lab", config, "replay", question)
+
+    assert answer["recorded"]["steps"] == []
+    assert answer["replayed"]["reason"] == "relieves-storage"
+    (step,) = answer["replayed"]["steps"]
+    assert (step["kind"], step["disk"]["target"]) == ("disk-move", "two")
+
+
+def test_summary_of_a_report_counts_moved_disks() -> None:
+    even = recorded_snapshots({"v": ("a", [0.3] * 3), "w": ("b", [0.3] * 3)})
+    record = LoadRecord(with_full_storage(even), "x")
+    group = StorageGroup(name="fast", storages=("one", "two"))
+    limits = Limits(storage_groups=(group,))
+    settings = BacktestSettings(
+        policies={"balance": Balance(limits=limits)}, limits=limits, with_best=False
+    )
+    rows = tuple(run_backtest(record, settings))
+    nothing = Activity(reasons={}, plans={}, steps={}, duration_ratio=None)
+    backtest = BacktestReport(source="x", record=record, every=0.0, seed=1, rows=rows)
+
+    found = summary(ActivityReport(backtest=backtest, activity=nothing))
+
+    expected = "balance would have done 0 migrations (0.0 GiB) and moved 1 disk"
+    assert found == f"{expected} (20.0 GiB)"
