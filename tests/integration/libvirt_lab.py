@@ -207,7 +207,7 @@ class LibvirtLab:
 
     def virsh(self, host: int, *words: str, check: bool = True) -> str:
         """Ask one host with libvirt's own tool."""
-        return self._run("virsh", "-q", "-c", self.uri(host), *words, check=check)
+        return self.script("sh", host, *words, check=check)
 
     def define(self, host: int, text: str, verb: str = "define") -> None:
         """Give a host the description of a guest: define it, or create it."""
@@ -235,11 +235,7 @@ class LibvirtLab:
         subprocess.run(command, check=True)  # noqa: S603 -- the words are the tests' own
 
     def script(self, *words: object, check: bool = True) -> str:
-        """Run the lab's script."""
-        return self._run(str(SCRIPT), *map(str, words), check=check)
-
-    def _run(self, *words: str, check: bool) -> str:
-        """Run a command; its processes stay, so no pipe may be theirs."""
+        """Run the lab's script; its processes stay, so no pipe may be theirs."""
         environment = {
             **os.environ,
             "LAB": str(self.directory),
@@ -248,7 +244,7 @@ class LibvirtLab:
         }
         with tempfile.TemporaryFile("w+") as said:
             done = subprocess.run(  # noqa: S603 -- the words are the tests' own
-                words,
+                [str(SCRIPT), *map(str, words)],
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=subprocess.STDOUT,
