@@ -8,9 +8,10 @@ from time import process_time
 from typing import Any
 
 from opendrs.cli.formatting import format_bytes
+from opendrs.cli.plan_summary import plan_cost
 from opendrs.config.settings import Settings
 from opendrs.metrics import ImbalanceMetric, LoadModel, missing_metrics, node_loads
-from opendrs.model import GIB, DiskMove, Plan, PowerOff, PowerOn, Snapshot
+from opendrs.model import GIB, Plan, Snapshot
 from opendrs.policies import BUILT_IN_POLICIES, Decision, DecisionReason, Policy
 from opendrs.policies.load_metrics import load_metrics
 from opendrs.policies.optimize import Optimize
@@ -169,10 +170,10 @@ def _score_curve(snapshot: Snapshot, plan: Plan) -> Iterator[ClusterScore]:
     migrations, disk_moves, gib = 0, 0, 0.0
     for start in range(0, len(plan.steps), stride):
         actions = [step.action for step in plan.steps[start : start + stride]]
-        moves = [each for each in actions if not isinstance(each, PowerOn | PowerOff)]
-        disks = sum(isinstance(each, DiskMove) for each in moves)
-        disk_moves, migrations = disk_moves + disks, migrations + len(moves) - disks
-        gib += sum(snapshot.transferred(each) / GIB for each in moves)
+        cost = plan_cost(actions, snapshot)
+        migrations += cost.migrations
+        disk_moves += cost.disk_moves
+        gib += cost.transferred / GIB
         snapshot = snapshot.apply(*actions)
         yield score_cluster(
             snapshot, migrations=migrations, disk_moves=disk_moves, gib=gib

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,13 @@ from opendrs.controller.serialization import plan_document, violation_documents
 from opendrs.metrics import ImbalanceMetric
 from opendrs.model import (
     GIB,
+    Action,
     DiskMove,
     Plan,
     PowerOff,
     PowerOn,
     Snapshot,
+    Transfer,
     format_count,
 )
 from opendrs.planning import Schedule
@@ -46,6 +48,37 @@ from opendrs.rules import (
 )
 
 MAX_RULES_LISTED = 3  # violated rules that are named without --all
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCost:
+    """Number of moves, and what they transfer.
+
+    Attributes:
+        migrations: Number of migrations.
+        disk_moves: Number of disks that are moved to another storage.
+        transferred: Memory and disks in bytes; unknown ones count as 0.
+    """
+
+    migrations: int
+    disk_moves: int
+    transferred: int
+
+
+def plan_cost(actions: Iterable[Action], snapshot: Snapshot) -> PlanCost:
+    """Return the cost of *actions*; power actions have none.
+
+    Args:
+        actions: Actions of a plan, or of a part of it.
+        snapshot: The cluster before them.
+    """
+    transfers = [each for each in actions if isinstance(each, Transfer)]
+    disk_moves = sum(isinstance(each, DiskMove) for each in transfers)
+    return PlanCost(
+        migrations=len(transfers) - disk_moves,
+        disk_moves=disk_moves,
+        transferred=sum(map(snapshot.transferred, transfers)),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,18 +126,16 @@ def summarize(
     """Return the summary of *decision*, which *policy* made for *snapshot*."""
     decider = repair_for(policy) if decision.repair_first else policy
     actions = [step.action for step in decision.plan.steps]
-    transfers = [each for each in actions if not isinstance(each, PowerOn | PowerOff)]
-    disk_moves = sum(isinstance(each, DiskMove) for each in transfers)
-    after = snapshot.apply(*actions)
+    cost, after = plan_cost(actions, snapshot), snapshot.apply(*actions)
     return PlanSummary(
         policy=policy.name,
         imbalance_metric=imbalance_metric_of(decider),
         decision=decision,
-        migrations=len(transfers) - disk_moves,
-        disk_moves=disk_moves,
+        migrations=cost.migrations,
+        disk_moves=cost.disk_moves,
         power_on=sum(isinstance(each, PowerOn) for each in actions),
         power_off=sum(isinstance(each, PowerOff) for each in actions),
-        memory=sum(map(snapshot.transferred, transfers)),
+        memory=cost.transferred,
         schedule=schedule,
         rules=rules,
         before=cluster_load(snapshot),

@@ -13,17 +13,9 @@ from opendrs.cli.cluster_load import cluster_load, print_change
 from opendrs.cli.cluster_tables import ALL_OPTION_HINT
 from opendrs.cli.console import add_row, create_table, printable
 from opendrs.cli.formatting import format_bytes, format_core_count
+from opendrs.cli.plan_summary import PlanCost, plan_cost
 from opendrs.controller.serialization import violation_documents
-from opendrs.model import (
-    GIB,
-    DiskMove,
-    PowerOff,
-    PowerOn,
-    Snapshot,
-    Transfer,
-    format_count,
-    format_list,
-)
+from opendrs.model import GIB, Snapshot, format_count, format_list
 from opendrs.placement import (
     AdditionalGuests,
     DispensableNodes,
@@ -57,24 +49,10 @@ class PolicyOutcome:
     after: Snapshot
 
     @property
-    def migrations(self) -> int:
-        """Return the number of migrations."""
-        return sum(not isinstance(each, DiskMove) for each in self._transfers())
-
-    @property
-    def disk_moves(self) -> int:
-        """Return the number of disks that are moved to another storage."""
-        return sum(isinstance(each, DiskMove) for each in self._transfers())
-
-    @property
-    def transfer(self) -> int:
-        """Return the transferred memory and disks in bytes; unknown ones count 0."""
-        return sum(map(self.before.transferred, self._transfers()))
-
-    def _transfers(self) -> Iterator[Transfer]:
-        for step in self.decision.plan.steps:
-            if not isinstance(step.action, PowerOn | PowerOff):
-                yield step.action
+    def cost(self) -> PlanCost:
+        """Return what the plan moves and transfers."""
+        actions = (step.action for step in self.decision.plan.steps)
+        return plan_cost(actions, self.before)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,9 +120,9 @@ def _policy_document(outcome: PolicyOutcome) -> dict[str, object]:
         "name": outcome.policy,
         "reason": outcome.decision.reason.value,
         "detail": outcome.decision.detail,
-        "migrations": outcome.migrations,
-        "disk_moves": outcome.disk_moves,
-        "gib": outcome.transfer / GIB,
+        "migrations": outcome.cost.migrations,
+        "disk_moves": outcome.cost.disk_moves,
+        "gib": outcome.cost.transferred / GIB,
     }
 
 
@@ -306,10 +284,11 @@ def _policy_line(outcome: PolicyOutcome) -> str:
     detailed = f"{line}: {decision.detail}" if decision.detail else line
     if not decision.plan.steps:
         return detailed
-    cost = f"{format_bytes(outcome.transfer)} to transfer"
-    if outcome.disk_moves:
-        return f"{detailed}; {cost}"
-    return f"{line}; {format_count(outcome.migrations, 'migration')}, {cost}"
+    cost = outcome.cost
+    transfer = f"{format_bytes(cost.transferred)} to transfer"
+    if cost.disk_moves:
+        return f"{detailed}; {transfer}"
+    return f"{line}; {format_count(cost.migrations, 'migration')}, {transfer}"
 
 
 def _print_problems(screen: Console, result: ScenarioResult, limit: int | None) -> None:
