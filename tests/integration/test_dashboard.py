@@ -356,13 +356,14 @@ def test_drill_and_backtest_are_listed_with_their_results(
 
     with dashboard_page(browser, lab.address) as dashboard:
         page = dashboard.page
-        page.set_default_timeout(120_000)  # the process of the jobs starts
+        page.set_default_timeout(300_000)  # the process of the jobs starts
         dashboard.sign_in(lab.token("viewer"))
         dashboard.show("jobs")
         page.get_by_label("Node that fails").select_option("node03")
         page.get_by_role("button", name="Start the drill").click()
         page.get_by_role("heading", name="Failures").wait_for()
         page.get_by_label("threshold-rebalance").check()
+        page.get_by_label("Decisions").select_option("every hour")
         page.get_by_role("button", name="Start the backtest").click()
         answer = dashboard.panel("Result: backtest")
         answer.get_by_role("cell", name="threshold-rebalance").wait_for()

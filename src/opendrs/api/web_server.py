@@ -124,7 +124,7 @@ def create_gateway(context: ApiContext) -> Gateway:
 
 @asynccontextmanager
 async def _lifespan(context: ApiContext, app: FastAPI) -> AsyncIterator[None]:
-    """Read the store repeatedly while the application runs."""
+    """Read the store repeatedly while the application runs, and end its jobs."""
     del app
     reading = asyncio.create_task(context.states.run())
     try:
@@ -133,6 +133,8 @@ async def _lifespan(context: ApiContext, app: FastAPI) -> AsyncIterator[None]:
         reading.cancel()
         with suppress(asyncio.CancelledError):
             await reading
+        if context.jobs is not None:
+            await asyncio.to_thread(context.jobs.close)
 
 
 class WebServer:

@@ -6,8 +6,10 @@ import gzip
 import json
 import re
 import socket
+import threading
 import time
 from collections.abc import Iterator
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +53,7 @@ def shared_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorApi
         running.context.states.poll()
         with running.client() as client:
             client.put("nodes/b/drain", json={}).raise_for_status()
-            pause = {"seconds": 60, "because": "a test"}
+            pause = {"seconds": 3600, "because": "a test"}
             client.put("pause", json=pause).raise_for_status()
         running.context.states.poll()
         yield running
@@ -492,3 +494,17 @@ def test_messages_are_json(api: OperatorApi) -> None:
     data = [line for line in message.split("\n") if line.startswith("data: ")]
     assert len(data) == 4
     assert all(json.loads(line.removeprefix("data: ")) is not None for line in data)
+
+
+def test_process_of_jobs_ends_with_the_server(tmp_path: Path) -> None:
+    before = set(active_children())
+
+    with OperatorApi(tmp_path / "store.db") as running:
+        with running.client() as client:
+            question = {"kind": "drain-preview", "node": "a"}
+            client.post("jobs", json=question).raise_for_status()
+        while not (started := set(active_children()) - before):
+            threading.Event().wait(0.02)
+
+    assert len(started) == 1
+    assert set(active_children()) == before

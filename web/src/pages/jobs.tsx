@@ -18,6 +18,11 @@ const PERIODS: readonly (readonly [string, string])[] = [
   ["86400", "the last day"],
   ["604800", "the last week"],
 ];
+const INTERVALS: readonly (readonly [string, string])[] = [
+  ["0", "at each recorded cycle"],
+  ["900", "every 15 minutes"],
+  ["3600", "every hour"],
+];
 
 function isOpen(job: JobSummary): boolean {
   return job.state === "queued" || job.state === "running";
@@ -118,8 +123,9 @@ function Drill(props: { onStarted: (job: Job) => void }): JSX.Element {
 function Backtest(props: { onStarted: (job: Job) => void }): JSX.Element {
   const [policies, setPolicies] = useState<readonly string[]>([POLICIES[0] ?? ""]);
   const [since, setSince] = useState("");
+  const [every, setEvery] = useState("0");
   const toggle = (name: string): void => setPolicies(policies.includes(name) ? policies.filter((each) => each !== name) : [...policies, name]);
-  const request = { kind: "backtest", policies, ...(since === "" ? {} : { since: Number(since) }) };
+  const request = { kind: "backtest", policies, every: Number(every), ...(since === "" ? {} : { since: Number(since) }) };
   return (
     <Start title="Backtest" action="Start the backtest" request={request} disabled={policies.length === 0} onStarted={props.onStarted}>
       <fieldset class="choices">
@@ -134,14 +140,28 @@ function Backtest(props: { onStarted: (job: Job) => void }): JSX.Element {
       <label class="field">
         <span>Load of</span>
         <select class="input" value={since} onChange={(event) => setSince(event.currentTarget.value)}>
-          {PERIODS.map(([value, text]) => (
-            <option key={value} value={value}>
-              {text}
-            </option>
-          ))}
+          <Options of={PERIODS} />
+        </select>
+      </label>
+      <label class="field">
+        <span>Decisions</span>
+        <select class="input" value={every} onChange={(event) => setEvery(event.currentTarget.value)}>
+          <Options of={INTERVALS} />
         </select>
       </label>
     </Start>
+  );
+}
+
+function Options(props: { of: readonly (readonly [string, string])[] }): JSX.Element {
+  return (
+    <>
+      {props.of.map(([value, text]) => (
+        <option key={value} value={value}>
+          {text}
+        </option>
+      ))}
+    </>
   );
 }
 

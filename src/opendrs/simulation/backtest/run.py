@@ -33,6 +33,7 @@ from opendrs.model import (
     Snapshot,
     disk_named,
 )
+from opendrs.optimizer import ScaledIterationLimit
 from opendrs.policies import Drain, Policy
 from opendrs.policies.optimize import Optimize
 from opendrs.ports import Outcome
@@ -56,6 +57,9 @@ from opendrs.simulation.backtest.record import LoadRecord
 from opendrs.simulation.datacenter import LINK_BANDWIDTH
 
 _EPSILON = 1e-6  # seconds; times of the simulated clock are sums
+_BEST_SEARCH = ScaledIterationLimit(
+    per_group=100, least=100_000, most=4_000_000, count=20
+)  # a tenth of a decision of `optimize`: it begins with the best placement before it
 
 Progress = Callable[[str, int, int], None]  # row, snapshots done, all snapshots
 
@@ -233,7 +237,7 @@ def _best_row(
     )
     reasons: Counter[str] = Counter()
     for index in _decision_times(platform, record, settings.every):
-        decision = policy.decide(platform.observe(), None)
+        decision = policy.decide_until(platform.observe(), _BEST_SEARCH)
         reasons[decision.reason.value] += 1
         platform.place(_targets(decision.plan))
         notify(RowKind.BEST, index + 1)
