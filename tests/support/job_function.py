@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -22,7 +22,9 @@ class ExampleAnswers:
 
     directory: Path
 
-    def __call__(self, kind: str, question: Mapping[str, Any]) -> Any:  # noqa: ANN401 - plain values
+    def __call__(
+        self, kind: str, question: Mapping[str, Any], report: Callable[[str], None]
+    ) -> Any:  # noqa: ANN401 - plain values
         """Return the answer to a question."""
         (self.directory / "started").touch()
         match kind:
@@ -30,6 +32,10 @@ class ExampleAnswers:
                 return os.getpid()
             case "sleep":
                 Event().wait(question["seconds"])
+            case "backtest":
+                while True:
+                    report("half of it")
+                    Event().wait(0.1)
             case "exit":
                 os._exit(1)
             case "reject":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,8 +15,21 @@ from typing import Any
 
 from opendrs.errors import ConfigurationError, ModelError, OpenDRSError
 
-JobFunction = Callable[[str, Mapping[str, Any]], Any]
+ReportProgress = Callable[[str], None]
+JobFunction = Callable[[str, Mapping[str, Any], ReportProgress], Any]
 _NICE = 10  # lower priority than the controller on the same machine
+_PROGRESS_INTERVAL = 0.5  # seconds between two reports of progress, at least
+
+
+@dataclass(frozen=True, slots=True)
+class JobProgress:
+    """Progress of a job that has not ended.
+
+    Attributes:
+        text: What is done, such as "balance: 120 of 2,880 snapshots".
+    """
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +69,13 @@ class JobProcess:
         with contextlib.suppress(OSError):  # reported by `receive`
             self._connection.send((kind, dict(arguments)))
 
-    def receive(self, seconds: float) -> JobAnswer | None:
-        """Return the result; None if there is none within *seconds*."""
+    def receive(self, seconds: float) -> JobAnswer | JobProgress | None:
+        """Return the result or the progress; None without both within *seconds*."""
         assert self._connection is not None  # noqa: S101 - a question was sent
         try:
             if not self._connection.poll(seconds):
                 return None
-            result: JobAnswer = self._connection.recv()
+            result: JobAnswer | JobProgress = self._connection.recv()
         except (EOFError, OSError):
             self.kill()
             return JobAnswer(error="the process of the job ended, maybe out of memory")
@@ -93,14 +107,34 @@ def _answer_questions(connection: Connection, function: JobFunction) -> None:
     with contextlib.suppress(EOFError, OSError):
         while True:
             kind, arguments = connection.recv()
-            connection.send(_result(function, kind, arguments))
+            report = _progress_report(connection)
+            connection.send(_result(function, kind, arguments, report))
+
+
+def _progress_report(connection: Connection) -> ReportProgress:
+    """Return a function that sends the progress of a job, but not too often."""
+    last = time.monotonic()
+
+    def report(text: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _PROGRESS_INTERVAL:
+            try:
+                connection.send(JobProgress(text))
+            except OSError as error:  # the server has ended
+                raise SystemExit from error
+            last = time.monotonic()
+
+    return report
 
 
 def _result(
-    function: JobFunction, kind: str, arguments: Mapping[str, Any]
+    function: JobFunction,
+    kind: str,
+    arguments: Mapping[str, Any],
+    report: ReportProgress,
 ) -> JobAnswer:
     try:
-        return JobAnswer(document=function(kind, arguments))
+        return JobAnswer(document=function(kind, arguments, report))
     except (ConfigurationError, ModelError) as error:
         return JobAnswer(error=str(error), is_rejected=True)
     except OpenDRSError as error:

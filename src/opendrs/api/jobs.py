@@ -1,8 +1,9 @@
-"""Jobs: questions that take long, answered one after the other by a process of its own.
+"""Jobs: questions that take long, answered one after the other by other processes.
 
 The serving process stays responsive, and a job that takes too long, or too much memory,
-ends without it. The process is started for the first job and kept for the next ones,
-because its imports take seconds.
+ends without it. Jobs that take minutes, such as backtests, have a queue and a process
+of their own, so that others do not wait for them. A process is started for its first
+job and kept for the next ones, because its imports take seconds.
 """
 
 from __future__ import annotations
@@ -12,17 +13,25 @@ import secrets
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from time import monotonic
 from typing import Any
 
-from opendrs.api.job_process import JobAnswer, JobFunction, JobProcess
+from opendrs.api.job_process import (
+    JobAnswer,
+    JobFunction,
+    JobProcess,
+    JobProgress,
+)
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.ports import Clock
 
 TIME_LIMIT = 300.0  # seconds of one job
-MAX_WAITING = 10
+LONG_JOBS = frozenset({"backtest", "drill"})  # kinds with a queue of their own
+LONG_TIME_LIMIT = 3_600.0  # seconds of one of these
+MAX_WAITING = 10  # in each queue
 MAX_KEPT = 50
 KEPT_TIME = timedelta(hours=1)  # after the end of a job
 _POLL = 0.1  # seconds between two checks of a running job for its cancellation
@@ -71,6 +80,7 @@ class Job:
         created_at: Time of the request.
         started_at: Time at which its computation began; None before.
         ended_at: Time at which it ended; None before.
+        progress: What is done while it runs; empty if unknown.
         result: The answer as plain values; None without one.
         problem: Why there is no answer; None if there is one, or before.
         detail: The same as a sentence; empty without a problem.
@@ -83,6 +93,7 @@ class Job:
     created_at: datetime
     started_at: datetime | None = None
     ended_at: datetime | None = None
+    progress: str = ""
     result: Any = None
     problem: JobProblem | None = None
     detail: str = ""
@@ -96,27 +107,47 @@ class JobKeyReusedError(Exception):
     """An idempotency key names another question."""
 
 
+@dataclass(slots=True)
+class _Worker:
+    """Process that answers the jobs of some kinds, and the jobs that wait for it.
+
+    Attributes:
+        process: The process.
+        time_limit: Seconds of one job.
+        waiting: Ids of the waiting jobs, the first one next.
+        thread: Thread that passes the jobs to the process; None before the first.
+    """
+
+    process: JobProcess
+    time_limit: float
+    waiting: deque[str] = field(default_factory=deque)
+    thread: threading.Thread | None = None
+
+
 class JobQueue:
     """Queue of jobs, and the results of those that ended. Threads may share it.
 
     Args:
-        function: Answers a question: kind and arguments to plain values. It must be
-            picklable.
+        function: Answers a question: kind, arguments and a function that reports the
+            progress, to plain values. It must be picklable.
         clock: The time.
         time_limit: Seconds of one job.
+        long_time_limit: Seconds of a job of `LONG_JOBS`.
     """
 
     def __init__(
-        self, function: JobFunction, clock: Clock, time_limit: float = TIME_LIMIT
+        self,
+        function: JobFunction,
+        clock: Clock,
+        time_limit: float = TIME_LIMIT,
+        long_time_limit: float = LONG_TIME_LIMIT,
     ) -> None:
-        self._process = JobProcess(function)
+        self._short = _Worker(JobProcess(function), time_limit)
+        self._long = _Worker(JobProcess(function), long_time_limit)
         self._clock = clock
-        self._time_limit = time_limit
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._keys: dict[str, str] = {}
-        self._waiting: deque[str] = deque()
         self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
         self._closed = False
 
     def submit(self, kind: str, arguments: Mapping[str, Any], key: str | None) -> Job:
@@ -137,7 +168,8 @@ class JobQueue:
                 if (known.kind, known.arguments) != (kind, arguments):
                     raise JobKeyReusedError
                 return known
-            if len(self._waiting) >= MAX_WAITING:
+            worker = self._worker(kind)
+            if len(worker.waiting) >= MAX_WAITING:
                 raise JobQueueFullError
             job = Job(
                 id=secrets.token_hex(8),
@@ -149,10 +181,12 @@ class JobQueue:
             self._jobs[job.id] = job
             if key is not None:
                 self._keys[key] = job.id
-            self._waiting.append(job.id)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, daemon=True)
-                self._thread.start()
+            worker.waiting.append(job.id)
+            if worker.thread is None:
+                worker.thread = threading.Thread(
+                    target=self._run, args=(worker,), daemon=True
+                )
+                worker.thread.start()
             self._changed.notify_all()
             return job
 
@@ -173,50 +207,50 @@ class JobQueue:
         with self._changed:
             job = self._jobs.get(name)
             if job is not None and not job.state.is_final:
-                if name in self._waiting:
-                    self._waiting.remove(name)
+                waiting = self._worker(job.kind).waiting
+                if name in waiting:
+                    waiting.remove(name)
                 job = self._end(job, JobState.CANCELLED)
             return job
 
     def close(self) -> None:
-        """End the running job and the process."""
+        """End the running jobs and the processes."""
         with self._changed:
             self._closed = True
-            self._waiting.clear()
             self._changed.notify_all()
-        if self._thread is not None:
-            self._thread.join()
-        self._process.kill()
+        for worker in (self._short, self._long):
+            if worker.thread is not None:
+                worker.thread.join()
+            worker.process.kill()
 
-    def _run(self) -> None:
+    def _worker(self, kind: str) -> _Worker:
+        return self._long if kind in LONG_JOBS else self._short
+
+    def _run(self, worker: _Worker) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._closed)
+                self._changed.wait_for(lambda: worker.waiting or self._closed)
                 if self._closed:
                     return
-                name = self._waiting.popleft()
+                name = worker.waiting.popleft()
                 job = self._jobs[name] = replace(
                     self._jobs[name],
                     state=JobState.RUNNING,
                     started_at=self._clock.now(),
                 )
-            self._answer(job)
+            self._answer(job, worker)
 
-    def _answer(self, job: Job) -> None:
+    def _answer(self, job: Job, worker: _Worker) -> None:
         """Compute the answer of *job*, and record it."""
-        remaining = self._time_limit
-        found: JobAnswer | None = None
-        self._process.send(job.kind, job.arguments)
-        while found is None and remaining > 0 and not self._is_stopped(job.id):
-            found = self._process.receive(min(_POLL, remaining))
-            remaining -= _POLL
+        worker.process.send(job.kind, job.arguments)
+        found = self._received(job.id, worker)
         if found is None:
-            self._process.kill()
+            worker.process.kill()
         with self._changed:
             if self._jobs[job.id].state is not JobState.RUNNING:
                 return
             if found is None:
-                detail = f"no answer within {self._time_limit:g} s"
+                detail = f"no answer within {worker.time_limit:g} s"
                 self._fail(job, JobProblem.JOB_TIMED_OUT, detail)
             elif found.error:
                 is_rejected = found.is_rejected
@@ -225,9 +259,25 @@ class JobQueue:
             else:
                 self._end(job, JobState.DONE, result=found.document)
 
-    def _is_stopped(self, name: str) -> bool:
+    def _received(self, name: str, worker: _Worker) -> JobAnswer | None:
+        """Return the answer; None if the job is cancelled or takes too long."""
+        ends_at = monotonic() + worker.time_limit
+        while (remaining := ends_at - monotonic()) > 0:
+            with self._changed:
+                job = self._jobs[name]
+                if self._closed or job.state is not JobState.RUNNING:
+                    break
+            found = worker.process.receive(min(_POLL, remaining))
+            if isinstance(found, JobAnswer):
+                return found
+            if isinstance(found, JobProgress):
+                self._record_progress(name, found.text)
+        return None
+
+    def _record_progress(self, name: str, text: str) -> None:
         with self._changed:
-            return self._closed or self._jobs[name].state is not JobState.RUNNING
+            if self._jobs[name].state is JobState.RUNNING:
+                self._jobs[name] = replace(self._jobs[name], progress=text)
 
     def _fail(self, job: Job, problem: JobProblem, detail: str) -> None:
         if problem is not JobProblem.JOB_REJECTED:
@@ -241,7 +291,8 @@ class JobQueue:
         self._end(job, JobState.FAILED, problem=problem, detail=detail)
 
     def _end(self, job: Job, state: JobState, **changes: Any) -> Job:  # noqa: ANN401 - attributes of a job
-        ended = replace(job, state=state, ended_at=self._clock.now(), **changes)
+        at = self._clock.now()
+        ended = replace(job, state=state, ended_at=at, progress="", **changes)
         self._jobs[job.id] = ended
         self._changed.notify_all()
         return ended

@@ -5,8 +5,9 @@ The cluster is that of a recorded cycle: the serving process does not use the pl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +49,15 @@ from opendrs.store import History
 
 Question = Mapping[str, Any]
 Answer = dict[str, Any]
+Report = Callable[[str], None]
 
 
 def answer_question(
-    platform: str, config: Path | None, kind: str, question: Question
+    platform: str,
+    config: Path | None,
+    kind: str,
+    question: Question,
+    report: Report,
 ) -> Any:  # noqa: ANN401 - plain values
     """Return the answer to a question as plain values.
 
@@ -60,6 +66,7 @@ def answer_question(
         config: The configuration file; None without one.
         kind: Kind of the question.
         question: The fields of the request of this kind, without `kind`.
+        report: Called with the progress of long answers.
 
     Raises:
         ConfigurationError: The question names something that does not exist.
@@ -68,13 +75,13 @@ def answer_question(
     """
     settings = NO_SETTINGS if config is None else read_settings(config, PLATFORMS)
     if kind == "backtest":
-        return plain(backtest(platform, settings, question))
-    answers = {
+        return plain(backtest(platform, settings, question, report))
+    answers: dict[str, Callable[[_Recorded, Question], Answer]] = {
         "what-if": what_if,
         "place": place,
         "drain-preview": preview,
         "replay": replay_with_policy,
-        "drill": drill,
+        "drill": partial(drill, report=report),
     }
     with open_to_read(platform, settings) as store:
         record = _record(History(store), question["run"])
@@ -189,7 +196,7 @@ def replay_with_policy(cluster: _Recorded, question: Question) -> Answer:
     }
 
 
-def drill(cluster: _Recorded, question: Question) -> Answer:
+def drill(cluster: _Recorded, question: Question, report: Report) -> Answer:
     """Return the impact of a failure of nodes, or of each node alone."""
     snapshot = cluster.snapshot()
     options = FailureOptions(
@@ -205,8 +212,11 @@ def drill(cluster: _Recorded, question: Question) -> Answer:
     else:
         online = [name for name, node in sorted(snapshot.nodes.items()) if node.online]
         # In this process alone: another one would go on after the time limit.
+        impacts = []
         with simulate_failures(simulation, online, processes=1) as results:
-            impacts = list(results)
+            for impact in results:
+                impacts.append(impact)
+                report(f"{len(impacts):,} of {len(online):,} failures")
     return {
         **_origin(cluster.record),
         "survived": bool(impacts) and all(impact.survived for impact in impacts),
@@ -214,7 +224,9 @@ def drill(cluster: _Recorded, question: Question) -> Answer:
     }
 
 
-def backtest(platform: str, settings: Settings, question: Question) -> Answer:
+def backtest(
+    platform: str, settings: Settings, question: Question, report: Report
+) -> Answer:
     """Return policies over the recorded load of *platform*, side by side."""
     names = tuple(dict.fromkeys(question["policies"]))
     changes = {name: question["settings"].get(name, {}) for name in names}
@@ -234,11 +246,16 @@ def backtest(platform: str, settings: Settings, question: Question) -> Answer:
     )
     choice.backtest_settings()  # reports errors before the record is read
     record = load_record(platform, settings, question["since"])
-    rows = tuple(run_backtest(record, choice.backtest_settings(record.interval)))
-    report = BacktestReport(
-        source=platform, record=record, every=every, seed=seed, rows=rows
+    chosen = choice.backtest_settings(record.interval)
+    rows = run_backtest(
+        record,
+        chosen,
+        lambda row, done, all_: report(f"{row}: {done:,} of {all_:,} snapshots"),
     )
-    return report_document(report, with_series=False)
+    found = BacktestReport(
+        source=platform, record=record, every=every, seed=seed, rows=tuple(rows)
+    )
+    return report_document(found, with_series=False)
 
 
 def _record(history: History, run: str | None) -> CycleRecord:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,11 +35,13 @@ class JobAnswers:
     platform: str
     config: Path | None
 
-    def __call__(self, kind: str, question: Mapping[str, Any]) -> Any:  # noqa: ANN401 - plain values
+    def __call__(
+        self, kind: str, question: Mapping[str, Any], report: Callable[[str], None]
+    ) -> Any:  # noqa: ANN401 - plain values
         """Return the answer; see `opendrs.cli.job_answers`."""
         from opendrs.cli.job_answers import answer_question  # noqa: PLC0415
 
-        return answer_question(self.platform, self.config, kind, question)
+        return answer_question(self.platform, self.config, kind, question, report)
 
 
 def create_context(

@@ -51,8 +51,7 @@ def ended(queue: JobQueue, job: Job) -> Job:
     waits = SystemClock()
     deadline = waits.monotonic() + DEADLINE
     while waits.monotonic() < deadline:
-        found = queue.job(job.id)
-        assert found is not None
+        found = _known(queue, job)
         if found.state.is_final:
             return found
         waits.sleep(0.02)
@@ -121,6 +120,30 @@ def test_running_and_waiting_jobs_can_be_cancelled(
     assert ended(queue, queue.submit("echo", {}, None)).state is JobState.DONE
     assert ended(queue, running).result is None
     assert queue.cancel("zz") is None
+
+
+def test_long_job_shows_its_progress_and_others_do_not_wait_for_it(
+    queue: JobQueue,
+) -> None:
+    long = queue.submit("backtest", {}, None)
+    short = ended(queue, queue.submit("echo", {}, None))
+    waits = SystemClock()
+    deadline = waits.monotonic() + DEADLINE
+    while not (running := _known(queue, long)).progress:
+        assert waits.monotonic() < deadline
+        waits.sleep(0.02)
+    cancelled = queue.cancel(long.id)
+
+    assert short.state is JobState.DONE
+    assert (running.state, running.progress) == (JobState.RUNNING, "half of it")
+    assert cancelled is not None
+    assert (cancelled.state, cancelled.progress) == (JobState.CANCELLED, "")
+
+
+def _known(queue: JobQueue, job: Job) -> Job:
+    found = queue.job(job.id)
+    assert found is not None
+    return found
 
 
 def test_full_queue_accepts_no_job(queue: JobQueue) -> None:

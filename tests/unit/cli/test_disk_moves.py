@@ -139,7 +139,7 @@ def test_replay_with_another_policy_moves_disks(tmp_path: Path) -> None:
         )
     question: dict[str, object] = {"run": None, "policy": "balance", "settings": {}}
 
-    answer = answer_question("lab", config, "replay", question)
+    answer = answer_question("lab", config, "replay", question, print)
 
     assert answer["recorded"]["steps"] == []
     assert answer["replayed"]["reason"] == "relieves-storage"

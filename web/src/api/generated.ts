@@ -298,7 +298,8 @@ export interface paths {
          * Ask a question that takes long
          * @description Ask a question; `Location` is the job with its answer.
          *
-         *     Jobs are computed one after the other. Nothing is changed.
+         *     Jobs are computed one after the other, backtests and drills beside the others.
+         *     Nothing is changed.
          */
         post: operations["submit_job_api_v1_jobs_post"];
         delete?: never;
@@ -1468,6 +1469,11 @@ export interface components {
             /** Kind */
             kind: string;
             problem: components["schemas"]["JobProblem"] | null;
+            /**
+             * Progress
+             * @description What is done while it runs; empty if unknown.
+             */
+            progress: string;
             /** @description As the command of the same name with `--format json`. */
             result: components["schemas"]["JsonValue"];
             /** Started At */
@@ -1510,6 +1516,8 @@ export interface components {
             id: string;
             /** Kind */
             kind: string;
+            /** Progress */
+            progress: string;
             state: components["schemas"]["JobState"];
         };
         JsonValue: unknown;

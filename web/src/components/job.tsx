@@ -78,7 +78,7 @@ export function JobRunner(props: {
           <button type="submit" class="button primary" disabled={busy}>
             {props.action}
           </button>
-          {busy ? <span class="muted">computing …</span> : null}
+          {busy ? <span class="muted">{job?.progress || "computing …"}</span> : null}
         </div>
       </form>
       {error !== null ? <ErrorNote text={error} /> : null}

@@ -42,7 +42,7 @@ export function Jobs(): JSX.Element {
   };
   return (
     <>
-      <Heading title="Drills and backtests" text="Computed one after the other from the recorded cluster and load. Nothing is changed. Results are kept for an hour." />
+      <Heading title="Drills and backtests" text="Computed one after the other from the recorded cluster and load, each for at most an hour. Nothing is changed. Results are kept for an hour." />
       <div class="columns">
         <Drill onStarted={started} />
         <Backtest onStarted={started} />
@@ -189,7 +189,7 @@ function JobTable(props: {
             <tr key={job.id}>
               <td class="nowrap">{dateTime(job.created_at)}</td>
               <td>{words(job.kind)}</td>
-              <td><StateBadge state={job.state} /></td>
+              <td><StateBadge state={job.state} /> {job.progress}</td>
               <td class="nowrap">{dateTime(job.ended_at)}</td>
               <td>
                 {isOpen(job) ? (

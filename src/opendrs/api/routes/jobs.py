@@ -60,7 +60,8 @@ def _add_submission(router: APIRouter, context: ApiContext) -> None:
     ) -> Response:
         """Ask a question; `Location` is the job with its answer.
 
-        Jobs are computed one after the other. Nothing is changed.
+        Jobs are computed one after the other, backtests and drills beside the others.
+        Nothing is changed.
         """
         key = (
             None if idempotency_key is None else f"{principal.token}/{idempotency_key}"
@@ -87,7 +88,7 @@ def _add_reads(router: APIRouter, context: ApiContext) -> None:
     def list_jobs(principal: Principal = viewer) -> dict[str, Any]:
         """List the jobs of the last hour, without their results."""
         del principal
-        names = ("id", "kind", "state", "created_at", "ended_at")
+        names = ("id", "kind", "state", "created_at", "ended_at", "progress")
         jobs = [_document(each) for each in _queue(context).jobs()]
         return {"jobs": [{name: each[name] for name in names} for each in jobs]}
 
@@ -138,6 +139,7 @@ def _document(job: Job) -> dict[str, Any]:
         "created_at": format_timestamp(job.created_at),
         "started_at": None if started is None else format_timestamp(started),
         "ended_at": None if ended is None else format_timestamp(ended),
+        "progress": job.progress,
         "problem": None if job.problem is None else job.problem.value,
         "detail": job.detail,
         "result": job.result,

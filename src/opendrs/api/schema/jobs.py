@@ -167,6 +167,9 @@ class JobDocument(Document):
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
+    progress: Annotated[
+        str, Field(description="What is done while it runs; empty if unknown.")
+    ]
     problem: JobProblem | None
     detail: str
     result: Annotated[
@@ -183,6 +186,7 @@ class JobSummary(Document):
     state: JobState
     created_at: datetime
     ended_at: datetime | None
+    progress: str
 
 
 class JobList(Document):
