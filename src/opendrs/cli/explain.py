@@ -21,6 +21,8 @@ from opendrs.cli.options import (
 )
 from opendrs.cli.platform_store import open_to_read
 from opendrs.controller import Explanation, explain, explain_decision
+from opendrs.controller.explanation import explained_in_plan
+from opendrs.controller.planned_steps import planned_steps
 from opendrs.controller.step_serialization import action_document
 from opendrs.errors import ConfigurationError, DiagnosticCode, StoreError
 from opendrs.escapes import repr_value
@@ -79,6 +81,8 @@ def command(
         found = _explanation(history, cycle, subject)
         is_named = at is not None or subject == cycle.run
         waiting = () if is_named else plans.plans(OPEN_PLAN_STATES)
+        records = [each for plan in waiting for each in history.records_of(plan.run)]
+    found = explained_in_plan(found, list(planned_steps(waiting, records)))
     chosen = _steps_by_plan(waiting, subject)
     if output_format == JSON:
         head = {"run": cycle.run, "decided_at": format_timestamp(cycle.decided_at)}

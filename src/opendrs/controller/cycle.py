@@ -22,7 +22,7 @@ from opendrs.controller.node_inventory import record_nodes
 from opendrs.controller.policy_memory import load_memory, save_memory
 from opendrs.controller.protection import CircuitBreaker
 from opendrs.controller.recovery import recover
-from opendrs.controller.serialization import cycle_record
+from opendrs.controller.serialization import DrainReport, cycle_record
 from opendrs.controller.usage_history import record_usage
 from opendrs.model import Snapshot, Step
 from opendrs.optimizer import Portion
@@ -52,6 +52,7 @@ class Evaluation(Generic[MemoryT]):
         search: Portions of a search that a time limit has ended; empty without one.
         policy: The policy that decided; None for that of the decision source.
         schedule: Name of the entry of the schedule that it decided for, or empty.
+        drain: The nodes that operators drain, with the guests that cannot leave.
     """
 
     memory: MemoryT
@@ -59,6 +60,7 @@ class Evaluation(Generic[MemoryT]):
     search: tuple[Portion, ...] = ()
     policy: Policy[Any] | None = None
     schedule: str = ""
+    drain: DrainReport | None = None
 
 
 def evaluations(
@@ -344,6 +346,7 @@ def _record(
             decision=evaluation.decision,
             search=evaluation.search,
             schedule=evaluation.schedule,
+            drain=evaluation.drain,
         )
     )
     return decided

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from opendrs.config.policy_loading import recorded_limits
 from opendrs.config.snapshot_reading import recorded_snapshot_from
+from opendrs.controller.planned_steps import PlannedStep
 from opendrs.controller.stay_reasons import StayReason, StayReasons
-from opendrs.controller.step_serialization import document_path, moves_disk
+from opendrs.controller.step_serialization import (
+    action_document,
+    document_path,
+    moves_disk,
+    skipped_groups,
+)
 from opendrs.errors import ConfigurationError, StoreError
 from opendrs.model import (
     DOMAIN_ORIGIN,
@@ -30,6 +36,7 @@ from opendrs.rules import FeasibilityChecker, compile_rules
 
 MAX_REJECTIONS = 3  # reasons why nodes are infeasible that are listed
 MAX_STEPS = 10  # steps of a plan that are listed
+IN_PLAN = "in-plan"  # code of a guest that an open plan migrates
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +84,38 @@ def explain(record: CycleRecord, subject: str | None) -> Explanation | None:
             f"store: cycle {record.run}: cannot be explained: {error}"
         ) from error
     return None
+
+
+def explained_in_plan(
+    found: Explanation, planned: Sequence[PlannedStep]
+) -> Explanation:
+    """Return the explanation of a guest with the open plan that migrates it.
+
+    Args:
+        found: The explanation from the last cycle, which may be later than the plan.
+        planned: Planned steps, also of others.
+    """
+    moves = [each for each in planned if each.migrated_guest == found.subject]
+    if not moves:
+        return found
+    texts = [
+        f"plan {each.plan.id} ({each.plan.state}), step {each.step.id}: "
+        f"{_move_text(each)}"
+        for each in moves
+    ]
+    answer = f"{found.subject} is moved by {'; '.join(texts)}"
+    reasons = tuple(
+        f"step {each.step.id}: {each.step.detail}" for each in moves if each.step.detail
+    )
+    return replace(
+        found, code=IN_PLAN, answer=answer, details=(*reasons, *found.details)
+    )
+
+
+def _move_text(planned: PlannedStep) -> str:
+    action = action_document(planned.step.action)
+    _, source, target = document_path(action)
+    return f"{action['kind']} from {source} to {target}"
 
 
 def excluded_nodes(record: CycleRecord, subject: str) -> dict[str, list[str]] | None:
@@ -184,7 +223,7 @@ def _explain_guest(
         if not moves_disk(step):
             found = _explain_step(decision, step)
             return Explanation(guest, "planned", found.answer, found.details + details)
-    for group in decision["skipped"]:
+    for group in skipped_groups(document):
         if guest in group["guests"]:
             answer = f"{guest} is skipped: {group['reason']}: {group['detail']}"
             return Explanation(guest, group["reason"], answer, details)

@@ -17,10 +17,12 @@ from opendrs.controller.drained_nodes import (
     DRAIN_PREFIX,
     RETURN_PREFIX,
     GuestReturn,
+    drained_nodes,
     guest_returns,
     maintenance_limits,
 )
 from opendrs.controller.node_inventory import record_nodes
+from opendrs.controller.serialization import DrainReport
 from opendrs.errors import StoreError
 from opendrs.model import Action, Limits, Migration, Snapshot, Step
 from opendrs.policies import (
@@ -30,6 +32,7 @@ from opendrs.policies import (
     Policy,
     Return,
     ReturnMemory,
+    nodes_in_maintenance,
 )
 from opendrs.ports import Outcome, StepRecord, Store
 
@@ -82,19 +85,30 @@ class MaintenanceDecisionSource:
         drained: Evaluation[Any] = Evaluation(
             None, drain.decide(snapshot, None), policy=drain
         )
+        report = self._report(snapshot, drained.decision)
         if drained.decision.plan.steps:
-            yield drained
+            yield replace(drained, drain=report)
         for request in guest_returns(self._store):
             if not request.finished and self._is_visible(request, snapshot):
                 returned = self._return_guests(request, snapshot, limits)
                 is_waiting = self._source is None and _waits(returned.decision)
                 if returned.decision.plan.steps or is_waiting:
-                    yield returned
+                    yield replace(returned, drain=report)
         if self._source is None:
             yield drained
             return
         self._delegated = True
-        yield from self._source.evaluations(snapshot)
+        for evaluation in self._source.evaluations(snapshot):
+            yield replace(evaluation, drain=report)
+
+    def _report(
+        self, snapshot: Snapshot, decision: Decision[None]
+    ) -> DrainReport | None:
+        """Return the drains that *decision* is about; None without any."""
+        if not nodes_in_maintenance(snapshot):
+            return None
+        nodes = frozenset(each.node for each in drained_nodes(self._store))
+        return DrainReport(nodes=nodes, remaining=decision.skipped)
 
     def record_decision(
         self, decision: Decision[Any], run: str, started: Sequence[Step]

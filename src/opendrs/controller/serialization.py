@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from opendrs.arrays import skipped_by_reason
+from opendrs.arrays import SkippedGuest, skipped_by_reason
 from opendrs.config import snapshot_document
 from opendrs.controller.step_serialization import plain, step_document
-from opendrs.model import Limits, Snapshot
+from opendrs.model import GuestId, Limits, NodeId, Snapshot
 from opendrs.optimizer import Portion
 from opendrs.planning import estimate_duration, link_bandwidth
 from opendrs.policies import Decision, Policy
 from opendrs.ports import CycleRecord
 from opendrs.rules import Violation, violation_change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainReport:
+    """Drains at the time of a decision.
+
+    Attributes:
+        nodes: Nodes that operators drain; others may be in maintenance as well.
+        remaining: Guests that cannot leave a node in maintenance.
+    """
+
+    nodes: frozenset[NodeId]
+    remaining: Mapping[GuestId, SkippedGuest]
 
 
 def plan_document(
@@ -34,10 +47,7 @@ def plan_document(
         "reason": decision.reason.value,
         "detail": decision.detail,
         "notes": list(decision.notes),
-        "skipped": [
-            {"reason": each.reason.value, "detail": each.detail, "guests": guests}
-            for each, guests in skipped_by_reason(decision.skipped).items()
-        ],
+        "skipped": _skipped_documents(decision.skipped),
         **({"unmeasured": [*decision.unmeasured]} if decision.unmeasured else {}),
         "before": dict(decision.before),
         "after": dict(decision.after),
@@ -47,6 +57,22 @@ def plan_document(
         },
         "steps": [step_document(step) for step in steps],
         **({"schedule": schedule} if schedule else {}),
+    }
+
+
+def _skipped_documents(
+    skipped: Mapping[GuestId, SkippedGuest],
+) -> list[dict[str, object]]:
+    return [
+        {"reason": each.reason.value, "detail": each.detail, "guests": guests}
+        for each, guests in skipped_by_reason(skipped).items()
+    ]
+
+
+def _drain_document(drain: DrainReport) -> dict[str, object]:
+    return {
+        "nodes": sorted(drain.nodes),
+        "remaining": _skipped_documents(drain.remaining),
     }
 
 
@@ -73,6 +99,7 @@ def cycle_record(  # noqa: PLR0913 - the inputs and the result of a decision
     decision: Decision[Any],
     search: Sequence[Portion] = (),
     schedule: str = "",
+    drain: DrainReport | None = None,
 ) -> CycleRecord:
     """Return the record of a cycle.
 
@@ -88,6 +115,7 @@ def cycle_record(  # noqa: PLR0913 - the inputs and the result of a decision
         decision: The decision.
         search: Portions of a search that a time limit has ended; empty without one.
         schedule: Name of the entry of the schedule that it was decided for, or empty.
+        drain: The nodes that operators drained then; None if none was in maintenance.
     """
     return CycleRecord(
         run=run,
@@ -99,6 +127,7 @@ def cycle_record(  # noqa: PLR0913 - the inputs and the result of a decision
             "decision": plain(plan_document(policy.name, decision, snapshot, schedule)),
             **({"search": plain(list(search))} if search else {}),
             **({"repair_first": True} if decision.repair_first else {}),
+            **({} if drain is None else {"drain": _drain_document(drain)}),
             **_estimates(decision, snapshot, policy.limits),
         },
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -75,18 +75,24 @@ def is_recent(
     process: ControllerProcess | None,
     cycle: LastCycle | None,
     now: datetime,
-    open_steps: Sequence[StepRecord],
+    steps: Iterable[StepRecord],
 ) -> bool:
     """Return True if the last cycle did not fail and ended within three intervals.
 
-    A controller that is executing a plan is in a cycle, which may take hours. Before
-    the end of the first cycle, the start of the controller counts.
+    A controller that is executing a plan is in a cycle, which may take hours: while a
+    step of *steps* runs, the cycle is recent, and after its end the interval counts
+    from there. Before the end of the first cycle, the start of the controller counts.
     """
     if process is None or (cycle is not None and cycle.reason == FAILED):
         return False
-    since = process.started_at if cycle is None else cycle.ended_at
+    ends = [process.started_at if cycle is None else cycle.ended_at]
+    for step in steps:
+        if step.outcome is None:
+            return True
+        if step.ended_at is not None:
+            ends.append(step.ended_at)
     limit = MAX_MISSED_INTERVALS * process.interval
-    return (now - since).total_seconds() <= limit or bool(open_steps)
+    return (now - max(ends)).total_seconds() <= limit
 
 
 def recorded_process(store: Store) -> ControllerProcess | None:

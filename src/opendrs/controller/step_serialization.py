@@ -1,4 +1,4 @@
-"""Plain (JSON) form of actions, steps and approvals."""
+"""Plain (JSON) form of actions, steps, approvals and skipped guests."""
 
 from __future__ import annotations
 
@@ -79,6 +79,24 @@ def step_document(step: Step) -> dict[str, object]:
         "depends_on": list(step.depends_on),
         "detail": step.detail,
     }
+
+
+def skipped_groups(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the guests that a recorded decision skipped, by reason and detail.
+
+    Guests that cannot leave a node in maintenance have the reason of the drain: for
+    other policies, the state of their node is one.
+
+    Args:
+        document: The document of a cycle record.
+    """
+    remaining = document.get("drain", {}).get("remaining", ())
+    drained = {guest for group in remaining for guest in group["guests"]}
+    others = (
+        {**group, "guests": [each for each in group["guests"] if each not in drained]}
+        for group in document["decision"].get("skipped", ())
+    )
+    return [*remaining, *(group for group in others if group["guests"])]
 
 
 def plain(value: object) -> Any:  # noqa: ANN401 - any JSON value

@@ -51,12 +51,21 @@ def undo_rules(
         NodeAffinity(
             guests=frozenset(guests),
             nodes=dict.fromkeys(sorted(set(snapshot.nodes) - {node}), 0),
-            name=f"no return to {node} within {protection.undo_horizon:.0f} s",
+            name=f"no return to {node}: migrated from it less than "
+            f"{_period(protection.undo_horizon)} ago",
             origin=ORIGIN,
         )
         for node, guests in sorted(left.items())
         if set(snapshot.nodes) - {node}
     )
+
+
+def _period(seconds: float) -> str:
+    """Return a number of seconds in the largest unit of which it is a multiple."""
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= size and seconds % size == 0:
+            return f"{seconds // size:.0f} {unit}"
+    return f"{seconds:g} s"
 
 
 def without_undo_rules(snapshot: Snapshot, *, keeps_held: bool = False) -> Snapshot:

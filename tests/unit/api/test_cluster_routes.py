@@ -285,7 +285,7 @@ def test_node_has_load_guests_rules_and_drain(
     assert found["facts"]["cpu_capacity"] == 10
     assert found["drain"]["because"] == "disk"
     assert len(found["moves"]) == 1
-    assert found["explanation"]["code"] == "node"
+    assert (found["explanation"]["code"], found["planned"]) == ("node", [])
     assert got(client, "/nodes/b")["drain"] is None
 
 
@@ -300,6 +300,55 @@ def test_guest_that_stays_has_the_reason_and_what_would_change_it(
     assert [rule["name"] for rule in found["rules"]] == ["stay"]
     assert found["moves"] == []
     assert found["series"]["cpu"] == [pytest.approx(2)] * 3
+
+
+def test_guest_of_a_waiting_plan_has_its_step_also_after_later_cycles(
+    tmp_path: Path,
+) -> None:
+    with SqliteStore(tmp_path / "lab.sqlite", Access.CONTROL) as store:
+        controller = AdvisedController(store, CLUSTER, mode=Mode.ADVISE)
+        for _ in range(2):
+            controller.cycle()
+        plan = controller.last()
+        client = api_client(api_context(store, controller.simulation.clock))
+        moved = next(
+            each for each in got(client, f"/plans/{plan.id}")["steps"] if each["guest"]
+        )
+
+        guest = got(client, f"/guests/{moved['guest']}")
+        nodes = [got(client, f"/nodes/{name}") for name in ("a", "b")]
+        reasons = got(client, "/reasons")["reasons"]
+        decided = got(client, f"/guests/{moved['guest']}", run=plan.run)
+
+    GuestDocument.model_validate(guest)
+    assert [(each["plan"], each["step"]) for each in guest["planned"]] == [
+        (plan.id, moved["id"])
+    ]
+    assert not guest["planned"][0]["running"]
+    assert guest["explanation"]["code"] == "in-plan"
+    assert plan.id in guest["explanation"]["answer"]
+    assert all(guest["planned"][0] in node["planned"] for node in nodes)
+    assert reasons[0]["code"] == "in-plan"
+    assert moved["guest"] in reasons[0]["guests"]
+    assert sum(moved["guest"] in each["guests"] for each in reasons) == 1
+    assert (decided["planned"], decided["explanation"]["code"]) == ([], "planned")
+
+
+def test_guest_that_cannot_leave_a_drained_node_has_the_reason_of_the_drain(
+    tmp_path: Path,
+) -> None:
+    with SqliteStore(tmp_path / "lab.sqlite", Access.CONTROL) as store:
+        controller = AdvisedController(store, CLUSTER, mode=Mode.OBSERVE, drains=True)
+        drain = DrainedNode(node=NodeId("a"), since=NOON, user="ada")
+        store.save(drain.key, drain.entry)
+        controller.cycle()
+        client = api_client(api_context(store, controller.simulation.clock))
+
+        guest = got(client, "/guests/three")
+        reasons = got(client, "/reasons")["reasons"]
+
+    assert guest["explanation"]["code"] == "pinned"
+    assert [each["code"] for each in reasons if "three" in each["guests"]] == ["pinned"]
 
 
 @pytest.mark.parametrize("path", ["/nodes/zz", "/guests/zz", "/nodes/a?run=zz"])
@@ -354,6 +403,7 @@ def test_consolidation_without_consolidate_has_no_power(client: TestClient) -> N
     ConsolidationDocument.model_validate(found)
     assert (found["consolidates"], found["power"]) == (False, None)
     assert (found["online_nodes"], found["sleeping"]) == (2, [])
+    assert found["states"] == {"online": 2}
 
 
 def test_settings_have_their_line_and_no_secrets(tmp_path: Path) -> None:

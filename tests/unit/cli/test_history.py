@@ -16,11 +16,12 @@ import pytest
 
 from opendrs.config.policy_loading import build_policy
 from opendrs.controller.serialization import cycle_record
-from opendrs.model import DEFAULT_LIMITS, Affinity, Migration, Pin, Snapshot, Step
-from opendrs.ports import Outcome, PlanRecord, PlanState, StepRecord, TaskId
+from opendrs.model import DEFAULT_LIMITS, Affinity, Migration, Pin, Snapshot
+from opendrs.ports import Outcome, StepRecord, TaskId
 from opendrs.store import Access, DatabasePlanStore, SqliteStore
 from support.builders import NOON, cluster, guest_ids
 from support.howto_pages import HowToPage
+from support.open_plans import open_plan
 from support.persistent_cluster import configure_persistent_platform
 from support.simulated_cluster import migration, step
 from support.terminal import RunOpendrs
@@ -208,24 +209,6 @@ def test_recorded_decision_is_explained(
     assert words_of_answer in found["answer"]
 
 
-def open_plan(*steps: Step) -> PlanRecord:
-    return PlanRecord(
-        id="k7w2x",
-        run="run one",
-        created_at=NOON,
-        lifetime=3600.0,
-        policy="balance",
-        reason="improves-balance",
-        reason_detail="",
-        steps=steps,
-        groups=(),
-        digest="d" * 64,
-        snapshot="s" * 64,
-        state=PlanState.PROPOSED,
-        changed_at=NOON,
-    )
-
-
 def test_plan_is_explained_by_its_id(ask: Ask, path: Path) -> None:
     with SqliteStore(path) as store:
         DatabasePlanStore(store).add(open_plan())
@@ -257,6 +240,22 @@ def test_open_plan_of_an_earlier_cycle_is_named(
         {"id": "k7w2x", "state": "proposed", "policy": "balance", "steps": chosen}
     ]
     assert ask("explain", "vm1", "--at", AT_PLAN)["open_plans"] == []
+
+
+def test_guest_of_an_open_plan_is_in_it_after_later_cycles(
+    ask: Ask, path: Path
+) -> None:
+    plan = open_plan(step("1", migration("vm1", "a", "b")), run="run three")
+    with SqliteStore(path) as store:
+        DatabasePlanStore(store).add(plan)
+        record(store, "run three", 2, THREE_NODES)
+
+    found = ask("explain", "vm1")
+
+    assert found["code"] == "in-plan"
+    assert "k7w2x" in found["answer"]
+    assert ask("explain", "vm1", "--at", AT_PLAN)["code"] == "planned"
+    assert ask("explain", "vm2")["code"] != "in-plan"
 
 
 def test_plan_of_the_history_has_its_id(

@@ -13,6 +13,7 @@ from opendrs.config.schedule_settings import ScheduleSettings
 from opendrs.config.settings import Settings
 from opendrs.controller.consent import RecordedDecision
 from opendrs.controller.plan_records import plan_record
+from opendrs.controller.planned_steps import planned_steps
 from opendrs.controller.status import FAILED, ControllerProcess, LastCycle
 from opendrs.controller.views.attention import (
     ExceptionCode,
@@ -61,8 +62,9 @@ from opendrs.ports import (
     StepRecord,
 )
 from support.builders import NOON, cluster, guest, guest_ids, node
+from support.open_plans import open_plan
 from support.recorded_cycles import decided
-from support.simulated_cluster import migration
+from support.simulated_cluster import migration, step
 
 LOPSIDED = cluster(
     nodes={"a": 0.8, "b": 0.0},
@@ -202,15 +204,46 @@ def test_drained_nodes_are_one_exception_each() -> None:
     apart = AntiAffinity(guests=guest_ids("one", "two"), name="apart")
     snapshot = replace(LOPSIDED, rules=(apart,))
     snapshot = with_nodes(snapshot, *nodes, node("c", 0.1))
-    decision: Any = decided(snapshot).document["decision"]
+    document: Any = decided(snapshot).document
 
-    drains = list(draining_nodes(decision))
+    drains = list(draining_nodes(cluster_columns(document), set(), []))
 
     assert [(each["code"], each["subject"]) for each in drains] == [
         (ExceptionCode.NODE_DRAINING, "a")
     ]
-    assert "3 guests" in (drains[0]["detail"] or "")
-    assert [each["subject"] for each in violated_rules(decision)] == ["apart"]
+    assert [each["subject"] for each in violated_rules(document["decision"])] == [
+        "apart"
+    ]
+
+
+def test_drained_node_counts_the_guests_that_leave_cannot_and_wait() -> None:
+    snapshot = with_nodes(LOPSIDED, node("a", 0.8, state=NodeState.MAINTENANCE))
+    pinned = {"reason": "pinned", "detail": "a rule", "guests": ["two"]}
+    drain = {"nodes": ["a"], "remaining": [pinned]}
+    columns = cluster_columns({**decided(snapshot).document, "drain": drain})
+    planned = planned_steps([open_plan(step("1", migration("one", "a", "b")))], ())
+
+    (drained,) = draining_nodes(columns, {"a"}, planned)
+
+    text = "a: 1 of 3 guests leaves; 1 cannot: pinned (1); 1 waits for a plan"
+    assert drained["detail"] == text
+    assert columns.guests["stays"][columns.guests["id"].index("two")] == "pinned"
+
+
+def test_drain_that_ended_is_no_exception_before_the_next_cycle() -> None:
+    snapshot = with_nodes(LOPSIDED, node("a", 0.8, state=NodeState.MAINTENANCE))
+    drain = {"nodes": ["a"], "remaining": []}
+    columns = cluster_columns({**decided(snapshot).document, "drain": drain})
+
+    assert list(draining_nodes(columns, set(), ())) == []
+
+
+def test_drain_that_has_begun_is_an_exception_before_the_next_cycle() -> None:
+    columns = cluster_columns(decided(LOPSIDED).document)
+
+    (drained,) = draining_nodes(columns, {"a"}, ())
+
+    assert drained["detail"] == "a: 0 of 3 guests leave; 3 wait for a plan"
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ export interface paths {
         };
         /**
          * Get a guest
-         * @description Get a guest: use over the last day, rules, moves, and why it stays.
+         * @description Get a guest: use, planned steps, rules, moves, and why it stays.
          */
         get: operations["get_guest_api_v1_guests__id__get"];
         put?: never;
@@ -387,7 +387,7 @@ export interface paths {
         };
         /**
          * Get a node
-         * @description Get a node: load over the last day, guests, rules, moves, drain.
+         * @description Get a node: load over the last day, guests, planned steps, rules, moves.
          */
         get: operations["get_node_api_v1_nodes__id__get"];
         put?: never;
@@ -1018,6 +1018,13 @@ export interface components {
             run: string;
             /** Sleeping */
             sleeping: components["schemas"]["SleepingNode"][];
+            /**
+             * States
+             * @description Number of nodes by state; together all.
+             */
+            states: {
+                [key: string]: number;
+            };
         };
         /**
          * ControllerDocument
@@ -1331,7 +1338,7 @@ export interface components {
             change: string | null;
             /**
              * Code
-             * @description Decision reason, skip reason, or `planned`, `not-chosen`, `no-feasible-node`, `immovable`, `node`.
+             * @description Decision reason, skip reason, or `in-plan` (an open plan migrates it), `planned` (the decision of the cycle did), `not-chosen`, `no-feasible-node`, `immovable`, `node`.
              */
             code: string;
             /** Details */
@@ -1409,6 +1416,11 @@ export interface components {
             moves: components["schemas"]["MoveDocument"][];
             /** Node */
             node: string;
+            /**
+             * Planned
+             * @description Steps of plans that are proposed, approved or running; empty if a cycle is named.
+             */
+            planned: components["schemas"]["PlannedStepDocument"][];
             /** Rules */
             rules: components["schemas"]["RuleDocument"][];
             /**
@@ -1777,6 +1789,11 @@ export interface components {
             id: string;
             /** Moves */
             moves: components["schemas"]["MoveDocument"][];
+            /**
+             * Planned
+             * @description Steps of plans that are proposed, approved or running; empty if a cycle is named.
+             */
+            planned: components["schemas"]["PlannedStepDocument"][];
             /** Rules */
             rules: components["schemas"]["RuleDocument"][];
             /**
@@ -2102,6 +2119,36 @@ export interface components {
             step_count: number;
         };
         /**
+         * PlannedStepDocument
+         * @description A step of an open plan that has not ended.
+         */
+        PlannedStepDocument: {
+            /**
+             * Detail
+             * @description Why this guest and this node.
+             */
+            detail: string;
+            disk?: components["schemas"]["MovedDiskDocument"] | null;
+            /** Guest */
+            guest: string | null;
+            /** Kind */
+            kind: string;
+            /** Plan */
+            plan: string;
+            plan_state: components["schemas"]["PlanState"];
+            /**
+             * Running
+             * @description False if it has not started.
+             */
+            running: boolean;
+            /** Source */
+            source: string | null;
+            /** Step */
+            step: string;
+            /** Target */
+            target: string;
+        };
+        /**
          * PowerActionDocument
          * @description A power action.
          */
@@ -2355,7 +2402,7 @@ export interface components {
             change: string | null;
             /**
              * Code
-             * @description Decision reason, skip reason, or `planned`, `not-chosen`, `no-feasible-node`, `immovable`, `node`.
+             * @description Decision reason, skip reason, or `in-plan` (an open plan migrates it), `planned` (the decision of the cycle did), `not-chosen`, `no-feasible-node`, `immovable`, `node`.
              */
             code: string;
             /**

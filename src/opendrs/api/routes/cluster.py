@@ -24,12 +24,14 @@ from opendrs.api.schema.subjects import (
     RuleList,
 )
 from opendrs.controller.drained_nodes import drained_nodes
+from opendrs.controller.planned_steps import PlannedStep, planned_steps
 from opendrs.controller.views.consolidation import consolidation_document
 from opendrs.controller.views.history_entries import move_entry, with_plan
 from opendrs.controller.views.load_points import LoadPoint, guest_series, node_series
+from opendrs.controller.views.reasons import with_planned
 from opendrs.controller.views.subjects import guest_page, node_page
 from opendrs.model import format_timestamp
-from opendrs.ports import CycleSummary, HistoryFilter
+from opendrs.ports import OPEN_PLAN_STATES, CycleSummary, HistoryFilter
 
 MAX_MOVES = 20  # of a node or a guest that are shown
 MAX_POWER_STEPS = 1_000  # the newest steps among which power actions are searched
@@ -97,6 +99,20 @@ def cycle_header(found: RecordedCluster | None) -> dict[str, Any]:
     return {"run": cycle.run, "decided_at": format_timestamp(cycle.decided_at)}
 
 
+def open_steps(context: ApiContext, run: str | None) -> list[PlannedStep]:
+    """Return the steps that open plans will execute; none for a named cycle.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    if run is not None:
+        return []
+    plans = context.stores.plans.plans(OPEN_PLAN_STATES)
+    history = context.stores.history
+    records = (record for plan in plans for record in history.records_of(plan.run))
+    return list(planned_steps(plans, records))
+
+
 def _add_nodes(router: APIRouter, context: ApiContext) -> None:
     @router.get(
         "/nodes/{id}",
@@ -112,10 +128,10 @@ def _add_nodes(router: APIRouter, context: ApiContext) -> None:
         form: Conditions = conditions,
         principal: Principal = viewer,
     ) -> Response:
-        """Get a node: load over the last day, guests, rules, moves, drain."""
+        """Get a node: load over the last day, guests, planned steps, rules, moves."""
         del principal
         found = require_cycle(context, run)
-        page = node_page(found.cycle, id, found.rules)
+        page = node_page(found.cycle, id, found.rules, open_steps(context, run))
         if page is None:
             raise ProblemError(ApiProblem.NOT_FOUND, f"{id}: no such node")
         drained = {each.node: each for each in drained_nodes(context.stores.store)}
@@ -148,10 +164,10 @@ def _add_guests(router: APIRouter, context: ApiContext) -> None:
         form: Conditions = conditions,
         principal: Principal = viewer,
     ) -> Response:
-        """Get a guest: use over the last day, rules, moves, and why it stays."""
+        """Get a guest: use, planned steps, rules, moves, and why it stays."""
         del principal
         found = require_cycle(context, run)
-        page = guest_page(found.cycle, id, found.rules)
+        page = guest_page(found.cycle, id, found.rules, open_steps(context, run))
         if page is None:
             raise ProblemError(ApiProblem.NOT_FOUND, f"{id}: no such guest")
         chosen = HistoryFilter(guest=id)
@@ -217,6 +233,7 @@ def _add_reasons(router: APIRouter, context: ApiContext) -> None:
         del principal
         found = cycle_with_inputs(context, run)
         reasons = [] if found is None else found.reasons
+        reasons = with_planned(reasons, open_steps(context, run))
         return form.response({**cycle_header(found), "reasons": reasons})
 
 

@@ -11,7 +11,7 @@ from opendrs.api.context import ApiContext
 from opendrs.api.principal import Principal, viewer
 from opendrs.api.problems import ProblemError
 from opendrs.api.responses import described
-from opendrs.api.routes.cluster import Run, cycle_header, require_cycle
+from opendrs.api.routes.cluster import Run, cycle_header, open_steps, require_cycle
 from opendrs.api.schema.common import MAX_NAME, ApiProblem
 from opendrs.api.schema.subjects import RunExplanation, SettingList
 from opendrs.config import display_path
@@ -64,7 +64,8 @@ def _add_explanations(router: APIRouter, context: ApiContext) -> None:
         if subject is None:
             return _decision(context, run)
         found = require_cycle(context, run)
-        explanation = explanation_document(found.cycle, subject)
+        planned = open_steps(context, run)
+        explanation = explanation_document(found.cycle, subject, planned)
         if explanation is None:
             detail = f"{subject}: no such guest, node, plan or step"
             raise ProblemError(ApiProblem.NOT_FOUND, detail)

@@ -7,10 +7,11 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from opendrs.api.schema.common import Document
+from opendrs.api.schema.common import Document, MovedDiskDocument
 from opendrs.api.schema.history import LoadSeries, MoveDocument
 from opendrs.api.schema.operator import DrainDocument
 from opendrs.controller.views.rule_states import RuleState
+from opendrs.ports import PlanState
 
 Facts = Annotated[
     dict[str, str | float | None],
@@ -27,7 +28,8 @@ class ExplanationDocument(Document):
     code: Annotated[
         str,
         Field(
-            description="Decision reason, skip reason, or `planned`, `not-chosen`, "
+            description="Decision reason, skip reason, or `in-plan` (an open plan "
+            "migrates it), `planned` (the decision of the cycle did), `not-chosen`, "
             "`no-feasible-node`, `immovable`, `node`."
         ),
     ]
@@ -65,6 +67,30 @@ class RuleList(Document):
     rules: list[RuleDocument]
 
 
+class PlannedStepDocument(Document):
+    """A step of an open plan that has not ended."""
+
+    plan: str
+    plan_state: PlanState
+    step: str
+    kind: str
+    guest: str | None
+    source: str | None
+    target: str
+    disk: MovedDiskDocument | None = None
+    detail: Annotated[str, Field(description="Why this guest and this node.")]
+    running: Annotated[bool, Field(description="False if it has not started.")]
+
+
+Planned = Annotated[
+    list[PlannedStepDocument],
+    Field(
+        description="Steps of plans that are proposed, approved or running; empty if "
+        "a cycle is named."
+    ),
+]
+
+
 class NodeDocument(Document):
     """A node."""
 
@@ -78,6 +104,7 @@ class NodeDocument(Document):
     facts: Facts
     guests: list[str]
     arriving: Annotated[list[str], Field(description="Guests that migrate to it.")]
+    planned: Planned
     series: Annotated[
         LoadSeries, Field(description="Fractions of its capacity over time.")
     ]
@@ -96,6 +123,7 @@ class GuestDocument(Document):
     migrating_to: str | None
     state: str
     facts: Facts
+    planned: Planned
     series: Annotated[LoadSeries, Field(description="Cores and bytes over time.")]
     rules: list[RuleDocument]
     moves: list[MoveDocument]
@@ -175,6 +203,9 @@ class ConsolidationDocument(Document):
     ]
     power_after: Annotated[float | None, Field(description="The same after its plan.")]
     online_nodes: int
+    states: Annotated[
+        dict[str, int], Field(description="Number of nodes by state; together all.")
+    ]
     empty_nodes: list[str]
     sleeping: list[SleepingNode]
     actions: Annotated[

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
+from opendrs.controller.planned_steps import PlannedStep
 from opendrs.controller.views.cluster_columns import ClusterColumns
 from opendrs.model import (
     ACTION_KINDS,
     Action,
     Limits,
+    NodeState,
     PowerOff,
     PowerOn,
     StepId,
@@ -23,6 +25,7 @@ from opendrs.rules.maintenance import NAME_START
 
 HIGH_CPU = 0.9  # used fraction of the cores of a node
 MAX_SHOWN = 50  # exceptions with the same code
+MAINTENANCE = NodeState.MAINTENANCE.value
 _FAILURES = (Outcome.FAILED, Outcome.LOST, Outcome.ABORTED)
 
 
@@ -105,15 +108,59 @@ def shortened(entries: Sequence[ExceptionEntry]) -> list[ExceptionEntry]:
     return [*entries[:MAX_SHOWN], {**more, "subject": None, "detail": f"and {count}"}]
 
 
-def draining_nodes(decision: Mapping[str, Any]) -> Iterator[ExceptionEntry]:
-    """Yield the nodes in maintenance that have guests, each with their number."""
-    counts = Counter[str]()
-    for each in decision.get("violations", {}).get("before", ()):
-        if each["rule"].startswith(NAME_START):
-            counts.update({node: len(each["guests"]) for node in each["nodes"]})
-    for node, count in counts.items():
-        detail = f"{node}: {format_count(count, 'guest')} still on it"
+def draining_nodes(
+    cluster: ClusterColumns, drained: Collection[str], planned: Iterable[PlannedStep]
+) -> Iterator[ExceptionEntry]:
+    """Yield the nodes in maintenance that have guests, with those that (cannot) leave.
+
+    Args:
+        cluster: The cluster with the moves since its cycle.
+        drained: Nodes that operators drain now. Others are in maintenance if the
+            cluster says so, unless operators drained them at the time of its cycle.
+        planned: Steps of open plans.
+    """
+    ended = set(cluster.drain.get("nodes", ())).difference(drained)
+    states = zip(cluster.nodes["id"], cluster.nodes["state"], strict=True)
+    closed = [
+        name in drained or (state == MAINTENANCE and name not in ended)
+        for name, state in states
+    ]
+    guests: dict[int, list[str]] = {}
+    if any(closed):
+        for name, index in zip(
+            cluster.guests["id"], cluster.guests["node"], strict=True
+        ):
+            if closed[index]:
+                guests.setdefault(index, []).append(name)
+    migrated = {each.migrated_guest for each in planned}
+    for index, names in guests.items():
+        node = cluster.nodes["id"][index]
+        detail = f"{node}: {_drain_text(names, migrated, cluster.drain)}"
         yield exception_entry(ExceptionCode.NODE_DRAINING, node, detail)
+
+
+def _drain_text(
+    guests: Sequence[str], migrated: Collection[str | None], drain: Mapping[str, Any]
+) -> str:
+    """Return how many of *guests* leave, cannot leave, and wait, as a sentence."""
+    left = [name for name in guests if name in migrated]
+    others = set(guests).difference(left)
+    reasons = Counter[str]()
+    for group in drain.get("remaining", ()):
+        reasons[group["reason"]] += len(others.intersection(group["guests"]))
+    stuck = sum(reasons.values())
+    total = format_count(len(guests), "guest")
+    parts = [f"{len(left)} of {total} {'leaves' if len(left) == 1 else 'leave'}"]
+    if stuck:
+        causes = (
+            f"{reason.replace('-', ' ')} ({number})"
+            for reason, number in reasons.most_common()
+            if number
+        )
+        parts.append(f"{stuck} cannot: {', '.join(causes)}")
+    if waiting := len(others) - stuck:
+        parts.append(f"{waiting} wait{'s' if waiting == 1 else ''} for a plan")
+    return "; ".join(parts)
 
 
 def violated_rules(decision: Mapping[str, Any]) -> Iterator[ExceptionEntry]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from opendrs.controller.step_serialization import skipped_groups
 from opendrs.errors import StoreError
 from opendrs.model import GuestId, NodeId
 
@@ -49,11 +50,13 @@ class ClusterColumns:
         observed_at: Time of the snapshot, as recorded; None without a cycle.
         nodes: Columns of the nodes, without roles and drains.
         guests: Columns of the guests.
+        drain: Drains at the time of the cycle, as recorded; empty without any.
     """
 
     observed_at: str | None
     nodes: Columns
     guests: Columns
+    drain: Mapping[str, Any] = field(default_factory=dict)
 
     def with_moves(self, moved: Mapping[GuestId, NodeId]) -> ClusterColumns:
         """Return the cluster after migrations that ended since: node by guest."""
@@ -69,9 +72,7 @@ class ClusterColumns:
             changed.get(guest, node)
             for guest, node in zip(self.guests["id"], self.guests["node"], strict=True)
         ]
-        return ClusterColumns(
-            self.observed_at, self.nodes, {**self.guests, "node": nodes}
-        )
+        return replace(self, guests={**self.guests, "node": nodes})
 
     def roles(self, steps: Iterable[Mapping[str, Any]]) -> list[str]:
         """Return the role of each node in a plan with *steps* as plain values."""
@@ -112,11 +113,12 @@ def cluster_columns(document: Mapping[str, Any]) -> ClusterColumns:
     try:
         snapshot = document["snapshot"]
         nodes, guests = snapshot["nodes"], snapshot["guests"]
-        skipped = document.get("decision", {}).get("skipped", ())
+        skipped = skipped_groups(document) if "decision" in document else ()
         return ClusterColumns(
             str(snapshot["taken_at"]),
             _node_columns(nodes),
             _guest_columns(guests, list(nodes), _skip_codes(skipped)),
+            document.get("drain", {}),
         )
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise StoreError(f"store: a cycle cannot be shown: {error!r}") from error

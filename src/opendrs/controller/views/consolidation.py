@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -45,6 +46,7 @@ def consolidation_document(
             "power": decision["before"].get(POWER),
             "power_after": decision["after"].get(POWER),
             "online_nodes": states.count(NodeState.ONLINE.value),
+            "states": dict(sorted(Counter(states).items())),
             "empty_nodes": [
                 name
                 for name, node in nodes.items()

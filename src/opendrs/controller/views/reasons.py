@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
 from opendrs.config.policy_loading import recorded_limits
+from opendrs.controller.explanation import IN_PLAN
+from opendrs.controller.planned_steps import PlannedStep
 from opendrs.controller.stay_reasons import StayReason, StayReasons
-from opendrs.controller.step_serialization import moves_disk
+from opendrs.controller.step_serialization import moves_disk, skipped_groups
 from opendrs.controller.views.cluster_columns import reading_record
 from opendrs.controller.views.figures import known_load
 from opendrs.controller.views.remedies import remedy
@@ -80,10 +82,35 @@ def reason_documents(cycle: CycleRecord, snapshot: Snapshot) -> list[Document]:
         return [*_of_guests(document, reasons), *_of_nodes(document)]
 
 
+def with_planned(
+    documents: Iterable[Document], planned: Iterable[PlannedStep]
+) -> list[Document]:
+    """Return *documents* with the guests that open plans migrate as such, first.
+
+    Args:
+        documents: The reasons of a cycle, which may be later than the plans.
+        planned: Steps of open plans.
+    """
+    texts: dict[str, str] = {}
+    for each in planned:
+        if (guest := each.migrated_guest) is not None:
+            detail = f"plan {each.plan.id} ({each.plan.state}) migrates them"
+            texts.setdefault(guest, detail)
+    moved: dict[str, list[str]] = {}
+    for guest, detail in texts.items():
+        moved.setdefault(detail, []).append(guest)
+    found = [_reason(IN_PLAN, text, guests=each) for text, each in moved.items()]
+    for document in documents:
+        guests = [name for name in document["guests"] if name not in texts]
+        if guests or document["nodes"]:
+            found.append({**document, "guests": guests})
+    return found
+
+
 def _of_guests(document: Plain, reasons: StayReasons) -> Iterator[Document]:
     decision = document["decision"]
     explained = {step["guest"] for step in decision["steps"] if not moves_disk(step)}
-    for group in decision["skipped"]:
+    for group in skipped_groups(document):
         explained.update(group["guests"])
         yield _reason(group["reason"], group["detail"], guests=list(group["guests"]))
     none_needed = f"{decision['reason']}: {decision['detail']}".removesuffix(": ")

@@ -18,6 +18,7 @@ from opendrs.controller.modes import (
     open_api_breaker,
     overall_mode,
 )
+from opendrs.controller.planned_steps import planned_steps
 from opendrs.controller.scheduling import next_due
 from opendrs.controller.status import (
     FAILED,
@@ -102,6 +103,15 @@ class StateInputs:
         return next(iter([*running, *self.plans]), None)
 
     @property
+    def drained(self) -> frozenset[str]:
+        """Return the nodes that operators drain."""
+        return frozenset(
+            key.removeprefix(DRAIN_PREFIX)
+            for key in self.entries
+            if key.startswith(DRAIN_PREFIX)
+        )
+
+    @property
     def mode(self) -> EffectiveMode:
         """Return the mode that applies now.
 
@@ -118,13 +128,8 @@ def state_document(inputs: StateInputs) -> dict[str, Any]:
         StoreError: A record is damaged.
     """
     cluster = inputs.cluster.with_moves(_moves(inputs))
-    plan = inputs.plan
+    plan, drained = inputs.plan, inputs.drained
     steps = [] if plan is None else [step_document(step) for step in plan.steps]
-    drained = {
-        key.removeprefix(DRAIN_PREFIX)
-        for key in inputs.entries
-        if key.startswith(DRAIN_PREFIX)
-    }
     return {
         "observed_at": cluster.observed_at,
         "platform": inputs.platform,
@@ -133,7 +138,7 @@ def state_document(inputs: StateInputs) -> dict[str, Any]:
         "pause": pause_document(inputs.entries, inputs.now),
         "breaker": breaker_document(inputs.entries.get(BREAKER_KEY)),
         "api_breaker": breaker_document(open_api_breaker(inputs.entries)),
-        "exceptions": list(_exceptions(inputs)),
+        "exceptions": list(_exceptions(inputs, cluster)),
         "metrics": dict(inputs.decision.get("before", {})),
         "nodes": {
             **cluster.nodes,
@@ -153,7 +158,7 @@ def controller_document(inputs: StateInputs) -> dict[str, Any]:
     process, cycle, due = inputs.process, inputs.cycle, next_cycle_at(inputs)
     return {
         "running": is_running(inputs.holder, process),
-        "late": not is_recent(process, cycle, inputs.now, inputs.open_steps),
+        "late": not is_recent(process, cycle, inputs.now, inputs.steps),
         "host": None if process is None else process.host,
         "pid": None if process is None else process.pid,
         "version": None if process is None else process.version,
@@ -307,10 +312,13 @@ def _nothing(inputs: StateInputs) -> dict[str, str] | None:
     }
 
 
-def _exceptions(inputs: StateInputs) -> Iterator[ExceptionEntry]:
+def _exceptions(
+    inputs: StateInputs, cluster: ClusterColumns
+) -> Iterator[ExceptionEntry]:
+    planned = planned_steps(inputs.plans, inputs.steps)
     yield from _controller_exceptions(inputs)
     yield from shortened(list(violated_rules(inputs.decision)))
-    yield from shortened(list(draining_nodes(inputs.decision)))
+    yield from shortened(list(draining_nodes(cluster, inputs.drained, planned)))
     by_code: dict[str | None, list[ExceptionEntry]] = {}
     jobs = inputs.settings.protection.stand_back_jobs
     for each in node_exceptions(inputs.cluster, inputs.settings.limits, jobs):

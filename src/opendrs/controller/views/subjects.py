@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from opendrs.controller.explanation import explain
+from opendrs.controller.explanation import explain, explained_in_plan
+from opendrs.controller.planned_steps import PlannedStep
 from opendrs.controller.views.cluster_columns import reading_record
 from opendrs.controller.views.remedies import remedy
 from opendrs.controller.views.rule_states import rules_of
@@ -19,7 +20,10 @@ Fact = str | float | None
 
 
 def node_page(
-    cycle: CycleRecord, name: str, rules: Iterable[Document]
+    cycle: CycleRecord,
+    name: str,
+    rules: Iterable[Document],
+    planned: Sequence[PlannedStep] = (),
 ) -> Document | None:
     """Return the page about the node *name*; None if the cluster has none.
 
@@ -27,10 +31,12 @@ def node_page(
         cycle: The cycle with its inputs.
         name: The node.
         rules: The documents of all rules.
+        planned: Steps of open plans.
 
     Returns:
         `id`, `state`, `facts` (named values for display), `guests` on the node, those
-        that migrate to it as `arriving`, `rules` and `explanation`.
+        that migrate to it as `arriving`, `planned` (steps of open plans that concern
+        it), `rules` and `explanation`.
 
     Raises:
         StoreError: The record is damaged.
@@ -49,13 +55,17 @@ def node_page(
             "arriving": [
                 key for key, each in guests.items() if each.get("migrating_to") == name
             ],
+            "planned": _planned(planned, name),
             "rules": rules_of(rules, node=name),
             "explanation": explanation_document(cycle, name),
         }
 
 
 def guest_page(
-    cycle: CycleRecord, name: str, rules: Iterable[Document]
+    cycle: CycleRecord,
+    name: str,
+    rules: Iterable[Document],
+    planned: Sequence[PlannedStep] = (),
 ) -> Document | None:
     """Return the page about the guest *name*; None if the cluster has none.
 
@@ -63,10 +73,11 @@ def guest_page(
         cycle: The cycle with its inputs.
         name: The guest.
         rules: The documents of all rules.
+        planned: Steps of open plans.
 
     Returns:
         `id`, `node`, `migrating_to`, `state`, `facts` (named values for display),
-        `rules` and `explanation`.
+        `planned` (steps of open plans that concern it), `rules` and `explanation`.
 
     Raises:
         StoreError: The record is damaged.
@@ -82,17 +93,25 @@ def guest_page(
             "migrating_to": guest.get("migrating_to"),
             "state": guest.get("state", GuestState.UNKNOWN.value),
             "facts": _guest_facts(guest),
+            "planned": _planned(planned, name),
             "rules": rules_of(rules, guest=name),
-            "explanation": explanation_document(cycle, name),
+            "explanation": explanation_document(cycle, name, planned),
         }
 
 
-def explanation_document(cycle: CycleRecord, subject: str | None) -> Document | None:
+def _planned(planned: Iterable[PlannedStep], name: str) -> list[Document]:
+    return [each.document for each in planned if each.concerns(name)]
+
+
+def explanation_document(
+    cycle: CycleRecord, subject: str | None, planned: Sequence[PlannedStep] = ()
+) -> Document | None:
     """Return the explanation of *subject*, and what would have to change.
 
     Args:
         cycle: The cycle with its inputs.
         subject: A guest, a node or a step of the plan; None for the decision.
+        planned: Steps of open plans.
 
     Raises:
         StoreError: The record is damaged.
@@ -100,6 +119,7 @@ def explanation_document(cycle: CycleRecord, subject: str | None) -> Document | 
     found = explain(cycle, subject)
     if found is None:
         return None
+    found = explained_in_plan(found, planned)
     return {**asdict(found), "change": remedy(found.code)}
 
 
