@@ -201,16 +201,24 @@ def _drain_a_node(dashboard: DashboardPage) -> None:
     dashboard.show("nodes/node06")
     page.get_by_role("button", name="Drain", exact=True).click()
     dialog = page.get_by_role("dialog")
+    dialog.get_by_text("of 6 guests can leave").wait_for()  # before anything is done
     dialog.get_by_label("Reason").fill("new memory")
-    dialog.get_by_role("button", name="Drain").click()
+    dialog.get_by_role("button", name="Drain node06").click()
     page.get_by_role("button", name="End the drain").wait_for()
     dashboard.show("control")
     dashboard.panel("Drained nodes").get_by_text("new memory").wait_for()
     dashboard.show("overview")
     draining = dashboard.panel("Exceptions").get_by_role("listitem")
     draining = draining.filter(has_text="node draining")
-    draining.get_by_text("guests still on it").wait_for()
+    draining.get_by_text("guests leave").wait_for()
     assert draining.count() == 1
+    page.get_by_text("drained", exact=True).wait_for()  # in the legend of the map
+    dashboard.show("nodes/node06")
+    page.get_by_role("button", name="End the drain").click()
+    dialog.get_by_role("button", name="End the drain of node06").click()
+    dialog.wait_for(state="detached")
+    dashboard.show("overview")
+    draining.wait_for(state="detached")
 
 
 def test_waiting_plan_stays_open_and_the_next_cycle_is_shown(
@@ -232,6 +240,14 @@ def test_waiting_plan_stays_open_and_the_next_cycle_is_shown(
         events = dashboard.panel("Recent events")
         events.get_by_role("link", name=f"See plan {plan}").first.wait_for()
         assert events.get_by_text("opendrs approve").count() == 0
+        for screen in ("guests/vm:114", "nodes/node03"):
+            dashboard.show(screen)
+            planned = dashboard.panel("Planned").get_by_role("listitem")
+            planned = planned.filter(has_text="vm:114")
+            planned.get_by_role("link", name=plan).wait_for()
+        dashboard.show("guests/vm:114")
+        explanation = dashboard.panel("Explanation")
+        explanation.get_by_text("in plan", exact=True).wait_for()
 
 
 def _plans(lab: DashboardLab) -> list[dict[str, Any]]:

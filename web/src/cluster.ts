@@ -1,6 +1,6 @@
 /** Figures over the columns of a cluster. */
 
-import type { GuestColumns, Step } from "./api/types";
+import type { Exception, GuestColumns, Step } from "./api/types";
 import type { Cluster, NodeColumns } from "./live/delta";
 
 /** Return the number of guests of each node. */
@@ -14,6 +14,12 @@ export function guestCounts(guests: GuestColumns, nodes: number): Uint32Array {
 export function drainState(nodes: NodeColumns, node: number, guests: number): "" | "draining" | "drained" {
   if (!nodes.drained[node]) return "";
   return guests > 0 ? "draining" : "drained";
+}
+
+/** Return how many guests leave a drained node and cannot, as a sentence; null if it has none. */
+export function drainDetail(exceptions: readonly Exception[], node: string): string | null {
+  const found = exceptions.find((each) => each.code === "node-draining" && each.subject === node);
+  return found === undefined ? null : found.detail.replace(`${node}: `, "");
 }
 
 export interface WorstLoad {
@@ -65,8 +71,14 @@ export interface NodeChange {
   memory: LoadChange;
 }
 
-/** Return the loads of the nodes that *steps* touch, now and after them. */
-export function nodeChanges(cluster: Cluster, steps: readonly Step[]): NodeChange[] {
+/** Return true if the loads observed at a time do not have the effect of a step yet. */
+function isAhead(step: Step, observed: string | null): boolean {
+  if (step.outcome === null) return true;
+  return step.outcome === "done" && step.ended_at !== null && observed !== null && Date.parse(step.ended_at) > Date.parse(observed);
+}
+
+/** Return the loads of the nodes that *steps* touch, as observed and after the steps. */
+export function nodeChanges(cluster: Cluster & { observed_at: string | null }, steps: readonly Step[]): NodeChange[] {
   const { nodes, guests } = cluster;
   const nodeRows = new Map(nodes.id.map((id, row) => [id, row]));
   const guestRows = new Map(guests.id.map((id, row) => [id, row]));
@@ -80,7 +92,7 @@ export function nodeChanges(cluster: Cluster, steps: readonly Step[]): NodeChang
   };
   for (const step of steps) {
     const guest = step.guest === null ? undefined : guestRows.get(step.guest);
-    if (guest === undefined || step.source === null || step.outcome === "done") continue;
+    if (guest === undefined || step.source === null || !isAhead(step, cluster.observed_at)) continue;
     add(nodeRows.get(step.source), guest, -1);
     add(nodeRows.get(step.target), guest, 1);
   }

@@ -28,6 +28,9 @@ const METRICS: Record<string, { label: string; form: "percent" | "ratio" | "coun
   highest_cpu_pressure: { label: "Highest CPU pressure of a guest", form: "percent" },
 };
 
+/** Meaning of the imbalance, where it stands alone. */
+export const IMBALANCE_TEXT = "coefficient of variation (CV) of the node loads, 0 = all nodes equally loaded";
+
 export function metricLabel(name: string): string {
   return METRICS[name]?.label ?? name.replaceAll("_", " ");
 }

@@ -1,11 +1,11 @@
 /** Answers of jobs: what-if, drain preview, placement, replay, drill and backtest. */
 
 import type { ComponentChildren, JSX } from "preact";
-import type { Metrics, Step } from "../api/types";
-import { count, dateTime, decimal, duration, percent, ratio, words } from "../format";
+import type { Metrics } from "../api/types";
+import { count, dateTime, decimal, duration, percent, ratio, withDurations, words } from "../format";
 import { metricLabel, metricText } from "../metrics";
 import { href, navigate } from "../router";
-import { DrainButton } from "./drain_button";
+import { DrainButton, type PreviewResult } from "./drain_button";
 import { Badge, Change, Empty, Facts, GuestLink, NodeLink } from "./parts";
 
 const SHOWN = 100;
@@ -28,23 +28,8 @@ interface WhatIfResult {
   short_of_memory: string[];
   violations: { new: { rule: string; guests: string[] }[] };
   load: { before: Load; after: Load };
-  failures: { tolerated: number };
+  failures: { tolerated: number; evaluated_nodes: number; single: unknown[]; evaluated_pairs: number | null; pairs: unknown[]; bound: string[] };
   dispensable_nodes: { nodes: string[]; migrations: number };
-}
-
-interface PreviewResult {
-  node: string;
-  steps: Pick<Step, "id" | "guest" | "source" | "target" | "detail">[];
-  detail: string;
-  targets: {
-    node: string;
-    guests: unknown;
-    cpu_before: number | null;
-    cpu_after: number | null;
-    memory_before: number | null;
-    memory_after: number | null;
-  }[];
-  remaining: { guest: string; reason: string; detail: string; remedy: string | null }[];
 }
 
 interface NodeLoad {
@@ -64,7 +49,7 @@ interface Decision {
   detail: string;
   before: Metrics;
   after: Metrics;
-  steps: Pick<Step, "id" | "guest" | "source" | "target" | "detail">[];
+  steps: PreviewResult["steps"];
 }
 
 interface ReplayResult {
@@ -89,6 +74,8 @@ interface BacktestResult {
   rows: {
     name: string;
     migrations: number | null;
+    disk_moves?: number | null;
+    disk_gib?: number | null;
     contention_minutes: number | null;
     highest_load_mean: number | null;
     highest_load_peak: number | null;
@@ -196,16 +183,28 @@ function WhatIfAnswer(props: { result: WhatIfResult }): JSX.Element {
           ["Highest CPU load", `${peak(load.before.cpu)} → ${peak(load.after.cpu)}`],
           ["Highest memory load", `${peak(load.before.memory)} → ${peak(load.after.memory)}`],
           ["Imbalance (normalized CV)", <Change before={load.before.imbalance} after={load.after.imbalance} show={ratio} />],
-          ["Tolerated failures", String(failures.tolerated)],
+          ["Tolerated failures", toleranceText(failures)],
           ["Dispensable nodes", <Nodes ids={dispensable.nodes} />],
           ...(short_of_memory.length > 0 ? [["Short of memory", <Nodes ids={short_of_memory} />] as const] : []),
         ]}
       />
+      <p class="sentence muted">
+        Tolerated failures: so many nodes, whichever they are, can fail at once, and all guests restart by the rules
+        {failures.bound.length > 0 ? `, except ${count(failures.bound.length, "guest")} bound to ${failures.bound.length === 1 ? "its" : "their"} node` : ""}. Dispensable nodes: these nodes could be
+        drained together with all rules kept{dispensable.nodes.length > 0 ? `, by ${count(dispensable.migrations, "migration")}; fewer failures may be tolerated afterwards` : ""}. Both are about the cluster after the change.
+      </p>
       <Rows title="Guests without a node" head={[["Guest", "text"], ["Reason", "text"], ["Detail", "text"]]} rows={unplaced.map((each) => [<GuestLink id={each.guest} />, words(each.reason), each.detail])} />
       <Rows title="Newly violated rules" head={[["Rule", "text"], ["Guests", "text"]]} rows={violations.new.map((each) => [each.rule, each.guests.join(", ")])} />
       <Rows title="Guests that change their node" head={[["Guest", "text"], ["From", "text"], ["To", "text"]]} rows={placed.map((each) => [<GuestLink id={each.guest} />, <NodeLink id={each.source} />, <NodeLink id={each.target} />])} />
     </>
   );
+}
+
+function toleranceText(failures: WhatIfResult["failures"]): string {
+  const { tolerated, evaluated_nodes: nodes, single, evaluated_pairs: pairs } = failures;
+  if (single.length > 0) return `0: ${single.length} of ${count(nodes, "node")} may not fail`;
+  if (tolerated === 1) return pairs === null ? "any 1 node; pairs were not evaluated" : `any 1 node; ${failures.pairs.length} of ${count(pairs, "pair")} may not fail`;
+  return tolerated === 0 ? "0" : `any ${tolerated} nodes; more were not evaluated`;
 }
 
 function PreviewAnswer(props: { result: PreviewResult }): JSX.Element {
@@ -217,7 +216,7 @@ function PreviewAnswer(props: { result: PreviewResult }): JSX.Element {
         {count(steps.length, "migration")} from <NodeLink id={node} />. {detail}
       </p>
       <div class="toolbar more"><DrainButton node={node} drained={false} onDone={() => navigate(href("nodes", node))} /></div>
-      <Rows title="Guests that stay" head={[["Guest", "text"], ["Reason", "text"], ["Detail", "text"], ["What would have to change", "text"]]} rows={remaining.map((each) => [<GuestLink id={each.guest} />, words(each.reason), each.detail, each.remedy ?? ""])} />
+      <Rows title="Guests that stay" head={[["Guest", "text"], ["Reason", "text"], ["Detail", "text"], ["What would have to change", "text"]]} rows={remaining.map((each) => [<GuestLink id={each.guest} />, words(each.reason), withDurations(each.detail), each.remedy ?? ""])} />
       <Rows
         title="Targets afterwards"
         head={[["Node", "text"], ["CPU", "number"], ["Memory", "number"]]}
@@ -229,7 +228,14 @@ function PreviewAnswer(props: { result: PreviewResult }): JSX.Element {
 }
 
 function Moves(props: { title: string; steps: PreviewResult["steps"] }): JSX.Element {
-  return <Rows title={props.title} head={[["Step", "text"], ["Guest", "text"], ["From", "text"], ["To", "text"], ["Detail", "text"]]} rows={props.steps.map((step) => [step.id, <GuestLink id={step.guest} />, <NodeLink id={step.source} />, <NodeLink id={step.target} />, step.detail])} />;
+  return <Rows title={props.title} head={[["Step", "text"], ["Guest", "text"], ["From", "text"], ["To", "text"], ["Detail", "text"]]} rows={props.steps.map(moveCells)} />;
+}
+
+/** Cells of a step: the storages of a disk, or the nodes of a guest. */
+function moveCells(step: PreviewResult["steps"][number]): ComponentChildren[] {
+  const { disk, detail } = step;
+  const ends = disk ? [disk.source, disk.target] : [<NodeLink id={step.source} />, <NodeLink id={step.target} />];
+  return [step.id, <><GuestLink id={step.guest} />{disk ? ` (${disk.name})` : ""}</>, ...ends, withDurations(detail)];
 }
 
 function PlaceAnswer(props: { result: PlaceResult }): JSX.Element {
@@ -257,7 +263,7 @@ function ReplayAnswer(props: { result: ReplayResult }): JSX.Element {
   return (
     <>
       <p class="sentence">
-        <Badge>{words(replayed.reason)}</Badge> {replayed.policy}: {count(replayed.steps.length, "step")}. {replayed.detail}
+        <Badge>{words(replayed.reason)}</Badge> {replayed.policy}: {count(replayed.steps.length, "step")}. {withDurations(replayed.detail)}
       </p>
       <Rows
         title="After the plan"
@@ -301,6 +307,7 @@ function DrillAnswer(props: { result: DrillResult }): JSX.Element {
 
 function BacktestAnswer(props: { result: BacktestResult }): JSX.Element {
   const { record, rows } = props.result;
+  const disks = rows.some((each) => (each.disk_moves ?? 0) > 0);
   return (
     <>
       <p class="sentence">
@@ -308,10 +315,11 @@ function BacktestAnswer(props: { result: BacktestResult }): JSX.Element {
       </p>
       <Rows
         title="Policies side by side"
-        head={[["Policy", "text"], ["Migrations", "number"], ["Contention (min)", "number"], ["Highest load, mean", "number"], ["Highest load, peak", "number"], ["Imbalance (CV), mean", "number"], ["Rules violated at the end", "number"]]}
+        head={[["Policy", "text"], ["Migrations", "number"], ...(disks ? [["Moved disks", "number"], ["Moved disks (GiB)", "number"]] as const : []), ["Contention (min)", "number"], ["Highest load, mean", "number"], ["Highest load, peak", "number"], ["Imbalance (CV), mean", "number"], ["Rules violated at the end", "number"]]}
         rows={rows.map((each) => [
           each.name,
           decimal(each.migrations, 0),
+          ...(disks ? [decimal(each.disk_moves, 0), decimal(each.disk_gib)] : []),
           decimal(each.contention_minutes),
           percent(each.highest_load_mean),
           percent(each.highest_load_peak),

@@ -156,20 +156,25 @@ function SeriesTable(props: { series: Series; lines: readonly Line[]; show: Show
   );
 }
 
-/** A small line without axes, beside a figure that is given as text. */
-export function Sparkline(props: { values: readonly (number | null)[] }): JSX.Element | null {
+/** A small line with its least and its greatest value, beside a figure that is given as text. */
+export function Sparkline(props: { values: readonly (number | null)[]; show: (value: number) => string }): JSX.Element | null {
   const known = props.values.filter((value): value is number => value !== null);
   if (known.length < 2) return null;
   const low = Math.min(...known);
-  const span = Math.max(...known) - low || 1;
+  const high = Math.max(...known);
+  const span = high - low || 1;
+  const scale = `${props.show(low)} – ${props.show(high)}`;
   const last = props.values.length - 1;
   const points = props.values
     .map((value, index) => (value === null ? null : `${((index / last) * 88 + 1).toFixed(1)},${(21 - ((value - low) / span) * 20).toFixed(1)}`))
     .filter(Boolean)
     .join(" ");
   return (
-    <svg class="sparkline" viewBox="0 0 90 22" aria-hidden="true" preserveAspectRatio="none">
-      <polyline points={points} />
-    </svg>
+    <span class="sparkline" aria-hidden="true" title={`Last 24 hours: ${scale}`}>
+      <svg viewBox="0 0 90 22" preserveAspectRatio="none">
+        <polyline points={points} />
+      </svg>
+      <span>{scale}</span>
+    </span>
   );
 }

@@ -2,9 +2,10 @@
 
 import type { JSX } from "preact";
 import type { Explanation, Move, NodeDetails, RuleDocument } from "../api/types";
-import { bytes, dateTime, duration, label, shortTime, UNKNOWN, withDurations, words } from "../format";
+import { bytes, count, dateTime, duration, label, shortTime, UNKNOWN, withDurations, words } from "../format";
 import { detailText } from "../metrics";
-import { Badge, Empty, GuestLink, NodeLink, Panel, StateBadge } from "./parts";
+import { href } from "../router";
+import { Empty, GuestLink, NodeLink, Panel, ReasonText, StateBadge, StepPath } from "./parts";
 import { approvalText, PlanLink } from "./plan_state";
 
 /** Facts that are shown although they are unknown. */
@@ -23,6 +24,30 @@ function factText(name: string, value: string | number | null): string {
   if (name === "dirty_rate") return `${bytes(value)}/s`;
   if (name === "uptime") return duration(value);
   return Number.isInteger(value) ? String(value) : value.toFixed(2);
+}
+
+/** Steps of open plans that concern a node or a guest. */
+export function PlannedPanel(props: { planned: NodeDetails["planned"] }): JSX.Element {
+  const { planned } = props;
+  return (
+    <Panel title={planned.length === 0 ? "Planned" : `Planned (${count(planned.length, "step")})`}>
+      {planned.length === 0 ? (
+        <Empty>No plan that waits or runs has a step for it.</Empty>
+      ) : (
+        <ul class="list planned">
+          {planned.map((step) => (
+            <li key={`${step.plan} ${step.step}`}>
+              <StateBadge state={step.running ? "running" : step.plan_state === "running" ? "waiting" : step.plan_state} />
+              <span>
+                <StepPath step={step} /> <span class="muted">{words(step.kind)}, step {step.step} of plan</span> <a href={href("plans", step.plan)}>{step.plan}</a>
+                {step.detail === "" ? null : <span class="detail">{step.detail}</span>}
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Panel>
+  );
 }
 
 export function DetailPanels(props: {
@@ -66,7 +91,7 @@ function ExplanationPanel(props: { explanation: Explanation | null }): JSX.Eleme
   return (
     <Panel title="Explanation">
       <p class="sentence">
-        <Badge>{words(explanation.code)}</Badge> {withDurations(explanation.answer)}
+        <ReasonText code={explanation.code} text={explanation.answer} />
       </p>
       {change ? <p class="sentence"><strong>What would have to change:</strong> {change}</p> : null}
       <ul class="details">
@@ -105,7 +130,7 @@ export function MoveTable(props: { moves: readonly Move[] }): JSX.Element {
               <td><GuestLink id={move.guest} /></td>
               <td>{move.disk ? `${move.disk.name}: ${move.disk.source}` : <NodeLink id={move.source} />}</td>
               <td>{move.disk ? move.disk.target : <NodeLink id={move.target} />}</td>
-              <td><StateBadge state={move.outcome ?? "running"} title={move.detail} /></td>
+              <td><StateBadge state={move.outcome ?? "running"} title={withDurations(move.detail)} /></td>
               <td>{move.reason === null ? UNKNOWN : words(move.reason)}</td>
               <td><PlanLink plan={move.plan} /></td>
               <td>{approvalText(move.plan)}</td>

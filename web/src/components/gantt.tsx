@@ -4,14 +4,17 @@ import type { JSX } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Plan, Progress, Step } from "../api/types";
 import { duration, words } from "../format";
+import { clock } from "../live/clock";
 import { progressKey } from "../live/state";
 import { criticalPath, pathOf } from "../plan_steps";
 import { Empty } from "./parts";
+import { lateSeconds } from "./step_list";
 
 const ROW = 26;
 const AXIS = 22;
 const SHOWN = 150;
-const TICKS = 6;
+const TICK_WIDTH = 64;
+const MOST_TICKS = 8;
 const TICK_STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400];
 
 interface Placed {
@@ -40,7 +43,7 @@ function startedSteps(steps: readonly Step[]): Placed[] {
   const origin = Math.min(...times.map(({ at }) => at));
   return times.map(({ step, at }) => {
     const start = (at - origin) / 1000;
-    const end = step.ended_at === null ? start + (step.estimated_seconds ?? 0) : (Date.parse(step.ended_at) - origin) / 1000;
+    const end = step.ended_at === null ? start + (step.estimated_seconds ?? 0) + lateSeconds(step) : (Date.parse(step.ended_at) - origin) / 1000;
     return { step, start, end };
   });
 }
@@ -63,7 +66,8 @@ export function Gantt(props: {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(600);
   const [all, setAll] = useState(false);
-  const bars = useMemo(() => placed(plan.steps), [plan.steps]);
+  const now = plan.state === "running" ? clock.value : 0; // a running step that is late becomes longer
+  const bars = useMemo(() => placed(plan.steps), [plan.steps, now]);
   const critical = useMemo(() => new Set(criticalPath(plan.steps)), [plan.steps]);
   useLayoutEffect(() => {
     const element = box.current;
@@ -83,7 +87,7 @@ export function Gantt(props: {
   return (
     <div class="gantt" ref={box}>
       <svg width={width} height={height} role="img" aria-label={`Order of ${bars.length} steps in time; the table of steps has the same`}>
-        {ticksOf(total).map((tick) => (
+        {ticksOf(total, Math.min(MOST_TICKS, Math.max(2, Math.floor((scale * total) / TICK_WIDTH)))).map((tick) => (
           <g key={tick}>
             <line class="gantt-tick" x1={x(tick)} x2={x(tick)} y1={AXIS - 4} y2={height} />
             <text
@@ -128,9 +132,9 @@ export function Gantt(props: {
   );
 }
 
-/** Return round numbers of seconds up to *total*. */
-function ticksOf(total: number): number[] {
-  const step = TICK_STEPS.find((each) => total / each <= TICKS) ?? total / TICKS;
+/** Return at most *most* round numbers of seconds up to *total*, after 0. */
+function ticksOf(total: number, most: number): number[] {
+  const step = TICK_STEPS.find((each) => total / each <= most) ?? total / most;
   return Array.from({ length: Math.floor(total / step) + 1 }, (_, index) => index * step);
 }
 

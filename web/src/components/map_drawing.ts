@@ -53,6 +53,7 @@ interface Palette {
   bar: string;
   memory: string;
   track: string;
+  drained: string;
 }
 
 function palette(): Palette {
@@ -67,6 +68,7 @@ function palette(): Palette {
     bar: themeColor("bar"),
     memory: themeColor("bar-memory"),
     track: themeColor("bar-track"),
+    drained: themeColor("drained"),
   };
 }
 
@@ -129,17 +131,24 @@ function outline(
   context.strokeRect(tile.x + 1, tile.y + 1, tileWidth - 2, tileHeight - 2);
 }
 
+/** Return the color of a node without a color of its load: drained, or not online. */
+function closedColor(content: MapContent, node: number, colors: Palette): string {
+  return content.nodes.drained[node] ? colors.drained : colors.edge;
+}
+
 function drawSquare(context: CanvasRenderingContext2D, content: MapContent, tile: Tile, colors: Palette): void {
   const { tileWidth: size } = content.layout;
   const load = loadOf(content.nodes, tile.node, content.measure);
-  const online = content.nodes.state[tile.node] === "online";
+  const drained = content.nodes.drained[tile.node] === true;
+  const online = content.nodes.state[tile.node] === "online" && !drained;
   context.fillStyle = load === null || !online ? colors.surface : heat(load, content.dark);
   context.fillRect(tile.x, tile.y, size, size);
-  const sign = content.marked.has(tile.node) ? "!" : !online ? "×" : load === null ? "?" : "";
+  const sign = content.marked.has(tile.node) ? "!" : drained ? "d" : !online ? "×" : load === null ? "?" : "";
   if (load === null || !online) {
-    context.strokeStyle = colors.edge;
-    context.lineWidth = 1;
-    context.strokeRect(tile.x + 0.5, tile.y + 0.5, size - 1, size - 1);
+    const width = drained ? 3 : 1;
+    context.strokeStyle = closedColor(content, tile.node, colors);
+    context.lineWidth = width;
+    context.strokeRect(tile.x + width / 2, tile.y + width / 2, size - width, size - width);
   }
   outline(context, content, tile, colors);
   if (sign === "") return;
@@ -158,7 +167,8 @@ function drawTile(context: CanvasRenderingContext2D, content: MapContent, tile: 
   const state = nodes.state[tile.node] ?? "";
   context.fillStyle = colors.surface;
   context.fillRect(tile.x, tile.y, width, height);
-  context.fillStyle = load === null || state !== "online" ? colors.edge : heat(load, content.dark);
+  const closed = load === null || state !== "online" || nodes.drained[tile.node] === true;
+  context.fillStyle = closed ? closedColor(content, tile.node, colors) : heat(load, content.dark);
   context.fillRect(tile.x, tile.y, named ? 5 : 4, height);
   outline(context, content, tile, colors);
   const left = tile.x + (named ? 12 : 8);

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Exception } from "../api/types";
-import { drainState } from "../cluster";
+import { drainDetail, drainState } from "../cluster";
 import { count, percent } from "../format";
 import { heat, LEGEND_STEPS } from "../heat";
 import { href, navigate } from "../router";
@@ -34,7 +34,8 @@ export function markedNodes(nodes: NodeColumns, exceptions: readonly Exception[]
   return found;
 }
 
-function describe(nodes: NodeColumns, node: number, guests: number, marking: Marking | undefined): string {
+function describe(props: NodeMapProps, node: number, marking: Marking | undefined): string {
+  const { nodes } = props;
   const parts = [
     nodes.id[node] ?? "",
     `CPU ${percent(nodes.cpu[node])}`,
@@ -42,8 +43,10 @@ function describe(nodes: NodeColumns, node: number, guests: number, marking: Mar
   ];
   const state = nodes.state[node];
   if (state !== undefined && state !== "online") parts.push(state);
-  const drain = drainState(nodes, node, guests);
+  const drain = drainState(nodes, node, props.guestCounts[node] ?? 0);
   if (drain !== "") parts.push(drain);
+  const detail = drainDetail(props.exceptions, nodes.id[node] ?? "");
+  if (detail !== null) parts.push(detail);
   if (marking !== undefined) parts.push(marking);
   return parts.join(", ");
 }
@@ -79,7 +82,7 @@ export function NodeMap(props: NodeMapProps): JSX.Element {
               options={[["highest", "Highest"], ["cpu", "CPU"], ["memory", "Memory"]]}
             />
             <Search label="Find a node" value={searched} onChange={setSearched} />
-            <Legend />
+            <Legend drained={props.nodes.drained.some(Boolean)} />
           </>
         ) : null}
       </div>
@@ -103,7 +106,7 @@ export function NodeMap(props: NodeMapProps): JSX.Element {
   );
 }
 
-function Legend(): JSX.Element {
+function Legend(props: { drained: boolean }): JSX.Element {
   return (
     <div class="legend">
       {LEGEND_STEPS.map((step) => (
@@ -112,6 +115,12 @@ function Legend(): JSX.Element {
           {percent(step)}
         </span>
       ))}
+      {props.drained ? (
+        <span>
+          <span class="swatch swatch-drained" aria-hidden="true" />
+          drained
+        </span>
+      ) : null}
       <span>! at least 90% or over a limit, or an exception</span>
     </div>
   );
@@ -219,7 +228,7 @@ function Canvas(props: CanvasProps): JSX.Element {
         }}
       />
       {width > 0 && layout.tiles.length > 0 ? (
-        <KeyboardGrid nodes={nodes} guestCounts={guestCounts} layout={layout} marked={marked} onSelect={props.onSelect} />
+        <KeyboardGrid {...props} layout={layout} />
       ) : null}
       {hovered !== null ? (
         <div
@@ -227,7 +236,7 @@ function Canvas(props: CanvasProps): JSX.Element {
           aria-hidden="true"
           style={{ left: `${Math.min(hovered.x + 12, Math.max(0, width - 230))}px`, top: `${hovered.y + 16}px` }}
         >
-          {describe(nodes, hovered.node, guestCounts[hovered.node] ?? 0, marked.get(hovered.node))}, {count(guestCounts[hovered.node] ?? 0, "guest")}
+          {describe(props, hovered.node, marked.get(hovered.node))}, {count(guestCounts[hovered.node] ?? 0, "guest")}
         </div>
       ) : null}
     </div>
@@ -235,14 +244,8 @@ function Canvas(props: CanvasProps): JSX.Element {
 }
 
 /** The tile that has the focus, as an element over the canvas; arrow keys move it. */
-function KeyboardGrid(props: {
-  nodes: NodeColumns;
-  guestCounts: ArrayLike<number>;
-  layout: MapLayout;
-  marked: Marked;
-  onSelect: (node: number | null) => void;
-}): JSX.Element {
-  const { nodes, guestCounts, layout, marked } = props;
+function KeyboardGrid(props: CanvasProps & { layout: MapLayout }): JSX.Element {
+  const { nodes, layout, marked } = props;
   const [position, setPosition] = useState(0);
   const moved = useRef(false);
   const cell = useRef<HTMLDivElement>(null);
@@ -279,7 +282,7 @@ function KeyboardGrid(props: {
           role="gridcell"
           tabIndex={0}
           aria-colindex={shown + 1}
-          aria-label={describe(nodes, tile.node, guestCounts[tile.node] ?? 0, marked.get(tile.node))}
+          aria-label={describe(props, tile.node, marked.get(tile.node))}
           onKeyDown={onKeyDown}
           style={{
             left: `${tile.x - 2}px`,

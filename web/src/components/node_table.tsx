@@ -105,6 +105,9 @@ export function nodeColumns(nodes: NodeColumns, guests: ArrayLike<number>): Colu
   ];
 }
 
+/** Columns that a table beside other panels leaves out. */
+const SIZES: ReadonlySet<string> = new Set(["cores", "size", "group"]);
+
 export function NodeTable(props: {
   nodes: NodeColumns;
   guestCounts: ArrayLike<number>;
@@ -112,7 +115,8 @@ export function NodeTable(props: {
   most?: number;
 }): JSX.Element {
   const { nodes, guestCounts } = props;
-  const columns = useMemo(() => nodeColumns(nodes, guestCounts), [nodes, guestCounts]);
+  const short = props.most !== undefined;
+  const columns = useMemo(() => nodeColumns(nodes, guestCounts).filter((each) => !short || !SIZES.has(each.key)), [nodes, guestCounts, short]);
   const all = useMemo(() => rowsWhere(nodes.id.length, () => true), [nodes.id]);
   return (
     <VirtualTable

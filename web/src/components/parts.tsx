@@ -2,7 +2,7 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import type { Severity } from "../api/types";
-import { percent, UNKNOWN, words } from "../format";
+import { percent, UNKNOWN, withDurations, words } from "../format";
 import { pathOf, type Moving } from "../plan_steps";
 import { href } from "../router";
 
@@ -45,6 +45,19 @@ export function StateBadge(props: { state: string; title?: string }): JSX.Elemen
     <Badge tone={TONES[props.state] ?? "neutral"} {...(props.title ? { title: props.title } : {})}>
       {words(props.state)}
     </Badge>
+  );
+}
+
+/** The code of a reason as a badge, and its sentence without a repetition of the code. */
+export function ReasonText(props: { code: string; text: string }): JSX.Element {
+  const { code, text } = props;
+  const name = words(code);
+  const plain = text.replace(`${code}: `, "");
+  const rest = plain === name ? "" : plain.startsWith(`${name}: `) ? plain.slice(name.length + 2) : plain;
+  return (
+    <>
+      <Badge>{name}</Badge> {withDurations(rest)}
+    </>
   );
 }
 

@@ -4,8 +4,9 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { get, query } from "../api/client";
 import type { Plan, Progress, RunExplanation, Step } from "../api/types";
-import { bytes, duration, percent, UNKNOWN, words } from "../format";
+import { bytes, duration, percent, UNKNOWN, withDurations, words } from "../format";
 import { useDocument } from "../live/loader";
+import { secondsSince } from "../live/clock";
 import { detailText } from "../metrics";
 import { progressKey } from "../live/state";
 import { pathOf } from "../plan_steps";
@@ -76,7 +77,7 @@ function StepItem(props: StepListProps & { step: Step }): JSX.Element {
         </button>
         <Outcome step={step} progress={isRunning(step) || running !== null ? running : null} />
       </div>
-      {step.detail !== "" ? <p class="step-detail">{step.detail}</p> : null}
+      {step.detail !== "" ? <p class="step-detail">{withDurations(step.detail)}</p> : null}
       {open ? <StepDetails step={step} plan={plan} progress={running} /> : null}
     </li>
   );
@@ -84,6 +85,12 @@ function StepItem(props: StepListProps & { step: Step }): JSX.Element {
 
 function isRunning(step: Step): boolean {
   return step.started_at !== null && step.ended_at === null && step.outcome === null;
+}
+
+/** Seconds by which a running step exceeds its predicted duration; 0 if it does not, or has ended. */
+export function lateSeconds(step: Step): number {
+  if (!isRunning(step) || step.estimated_seconds === null) return 0;
+  return Math.max(0, (secondsSince(step.started_at) ?? 0) - step.estimated_seconds);
 }
 
 /** Measured seconds of a step that ended; null before. */
@@ -96,8 +103,10 @@ function Outcome(props: { step: Step; progress: Progress | null }): JSX.Element 
   const { step, progress } = props;
   if (isRunning(step) || (step.outcome === null && progress !== null)) {
     const moved = progress?.total && progress.remaining !== null ? ` ${percent(1 - progress.remaining / progress.total)}` : "";
+    const late = lateSeconds(step);
     return (
       <span class="step-outcome">
+        {late > 0 ? <span class="muted">{duration(late)} longer than predicted </span> : null}
         <StateBadge state="running" />
         {moved}
       </span>

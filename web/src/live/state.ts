@@ -12,7 +12,6 @@ export type Connection = "connecting" | "live" | "polling" | "lost";
 const POLL = 5_000;
 const LONGEST_WAIT = 10_000;
 const KEPT_EVENTS = 200;
-const MISSED_INTERVALS = 3;
 
 export const state = signal<State | null>(null);
 export const connection = signal<Connection>("connecting");
@@ -41,14 +40,7 @@ export const controllerHealth = computed<ControllerHealth>(() => {
   const controller = state.value?.controller;
   if (!controller) return "unknown";
   if (!controller.running) return "stopped";
-  const { interval, late } = controller;
-  const age = cycleAge.value;
-  const executing = state.value?.plan?.state === "running";
-  if (late) return "late";
-  if (interval !== null && age !== null && !executing && age > MISSED_INTERVALS * interval) {
-    return "late";
-  }
-  return "running";
+  return controller.late ? "late" : "running";
 });
 
 let etag: string | null = null;

@@ -6,7 +6,7 @@ import type { ClusterSeries, Consolidation as Document } from "../api/types";
 import { Chart, type Line } from "../components/chart";
 import { JobRunner } from "../components/job";
 import { Change, Empty, Facts, Heading, NodeLink, Panel, Pending, StateBadge } from "../components/parts";
-import { count, dateTime, words } from "../format";
+import { count, dateTime, shortTime, words } from "../format";
 import { useDocument } from "../live/loader";
 import { state } from "../live/state";
 
@@ -31,9 +31,27 @@ function energyOf(series: ClusterSeries): number | null {
   return energy;
 }
 
-function energyText(series: ClusterSeries | null): string {
+/** The energy of the recorded time; nothing if the power is not known. */
+function energyItem(series: ClusterSeries | null): [string, string][] {
   const energy = series === null ? null : energyOf(series);
-  return energy === null ? "–" : `${energy.toFixed(energy < 10 ? 2 : 0)} kWh`;
+  const known = series?.at.filter((_, index) => series.power[index] != null) ?? [];
+  if (energy === null) return [];
+  return [[`Energy since ${shortTime(known[0] ?? "")} (estimated)`, `${energy.toFixed(energy < 10 ? 2 : 0)} kWh`]];
+}
+
+const STATE_NAMES: Record<string, string> = {
+  online: "on",
+  maintenance: "draining or drained",
+  offline: "off",
+  excluded: "excluded",
+  unknown: "not responding",
+};
+
+/** Return the nodes by state, which together are all. */
+function nodesText(states: Document["states"]): string {
+  const all = Object.values(states).reduce((sum, each) => sum + each, 0);
+  const parts = Object.keys(STATE_NAMES).filter((name) => states[name] || name === "online" || name === "offline");
+  return `${all}: ${parts.map((name) => `${states[name] ?? 0} ${STATE_NAMES[name]}`).join(", ")}`;
 }
 
 export function Consolidation(): JSX.Element {
@@ -51,11 +69,10 @@ export function Consolidation(): JSX.Element {
           <Facts
             items={[
               ["Policy", shown.consolidates ? shown.policy : `${shown.policy} (does not consolidate)`],
-              ["Online", count(shown.online_nodes, "node")],
-              ["Powered off", count(shown.sleeping.length, "node")],
+              ["Nodes", nodesText(shown.states)],
               ["Online without guests", count(shown.empty_nodes.length, "node")],
-              ["Power (estimated)", shown.power_after === null ? watts(shown.power) : <Change before={shown.power} after={shown.power_after} show={watts} />],
-              ["Energy of the last day (estimated)", energyText(series.value)],
+              ...(shown.power === null ? [] : [["Power (estimated)", shown.power_after === null ? watts(shown.power) : <Change before={shown.power} after={shown.power_after} show={watts} />] as const]),
+              ...energyItem(series.value),
             ]}
           />
           <div class="columns">

@@ -6,14 +6,14 @@ import { get } from "../api/client";
 import type { GuestDetails } from "../api/types";
 import { nodeOf } from "../cluster";
 import { Chart, type Line } from "../components/chart";
-import { DetailPanels, factItems } from "../components/detail_panels";
+import { DetailPanels, factItems, PlannedPanel } from "../components/detail_panels";
 import { GuestTable } from "../components/guest_table";
 import { Observed } from "../components/observed";
 import { Empty, Facts, Heading, NodeLink, Panel, Pending, Search, Select, StateBadge } from "../components/parts";
 import { rowsWhere } from "../components/table";
 import { bytes, count, decimal } from "../format";
 import { useDocument } from "../live/loader";
-import { state } from "../live/state";
+import { planChanges, state } from "../live/state";
 import { route, setParameter } from "../router";
 
 const CPU: readonly Line[] = [{ name: "cpu", label: "Cores used" }];
@@ -52,13 +52,14 @@ export function Guests(): JSX.Element {
 export function GuestPage(props: { id: string }): JSX.Element {
   const address = `/guests/${encodeURIComponent(props.id)}`;
   const run = state.value?.controller.last_cycle?.run;
-  const found = useDocument<GuestDetails>(address, (abort) => get(address, abort), run);
+  const found = useDocument<GuestDetails>(address, (abort) => get(address, abort), `${run} ${planChanges.value}`);
   const details = found.value;
   if (details === null) return <><Heading title={`Guest ${props.id}`} /><Pending error={found.error} reload={found.reload} what="the guest" /></>;
   return (
     <>
       <Heading title={<>Guest {details.id} <StateBadge state={details.state} /></>} text={<>on <NodeLink id={details.node} />{details.migrating_to ? <>, migrating to <NodeLink id={details.migrating_to} /></> : null}</>} />
       <Facts items={factItems(details.facts)} />
+      <PlannedPanel planned={details.planned} />
       <DetailPanels explanation={details.explanation} rules={details.rules} moves={details.moves} />
       <div class="columns">
         <Panel title="Cores used" actions={<Observed />}>

@@ -4,9 +4,9 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { get } from "../api/client";
 import type { NodeDetails } from "../api/types";
-import { guestCounts, guestsOf, nodeShare, worstLoad } from "../cluster";
+import { drainDetail, guestCounts, guestsOf, nodeShare, worstLoad } from "../cluster";
 import { Chart, type Line } from "../components/chart";
-import { DetailPanels, factItems } from "../components/detail_panels";
+import { DetailPanels, factItems, PlannedPanel } from "../components/detail_panels";
 import { DrainButton } from "../components/drain_button";
 import { GuestTable } from "../components/guest_table";
 import { NodeTable } from "../components/node_table";
@@ -16,7 +16,7 @@ import { rowsWhere } from "../components/table";
 import { count, dateTime, percent } from "../format";
 import { useDocument } from "../live/loader";
 import type { State } from "../live/delta";
-import { refresh, state } from "../live/state";
+import { planChanges, refresh, state } from "../live/state";
 import { href, route, setParameter } from "../router";
 
 const LOAD_LINES: readonly Line[] = [
@@ -56,7 +56,7 @@ export function NodePage(props: { id: string }): JSX.Element {
   const address = `/nodes/${encodeURIComponent(props.id)}`;
   const shown = state.value;
   const run = shown?.controller.last_cycle?.run;
-  const found = useDocument<NodeDetails>(address, (abort) => get(address, abort), run);
+  const found = useDocument<NodeDetails>(address, (abort) => get(address, abort), `${run} ${planChanges.value}`);
   const row = shown?.nodes.id.indexOf(props.id) ?? -1;
   const guests = useMemo(() => (shown && row >= 0 ? Uint32Array.from(guestsOf(shown.guests, row)) : new Uint32Array(0)), [shown?.guests, row]);
   const details = found.value;
@@ -67,8 +67,9 @@ export function NodePage(props: { id: string }): JSX.Element {
         <a class="button" href={`${href("what-if")}?kind=drain&node=${encodeURIComponent(details.id)}`}>Preview a drain</a>
         <DrainButton node={details.id} drained={details.drain !== null} onDone={() => { found.reload(); void refresh().catch(() => undefined); }} />
       </Heading>
-      {details.drain ? <DrainText drain={details.drain} guests={guests.length} /> : null}
+      {details.drain ? <DrainText node={details.id} drain={details.drain} guests={guests.length} /> : null}
       <Facts items={factItems(details.facts)} />
+      <PlannedPanel planned={details.planned} />
       <Panel title="Load" actions={<Observed />}>
         <Chart label={`Load of ${details.id}`} series={details.series} lines={LOAD_LINES} show={percent} height={180} />
       </Panel>
@@ -113,13 +114,13 @@ function LoadText(props: { state: State; node: number; guests: Uint32Array }): J
 }
 
 /** Operator and reason of a drain, and the plan that waits for an approval. */
-function DrainText(props: { drain: NonNullable<NodeDetails["drain"]>; guests: number }): JSX.Element {
-  const { drain, guests } = props;
+function DrainText(props: { node: string; drain: NonNullable<NodeDetails["drain"]>; guests: number }): JSX.Element {
+  const { node, drain, guests } = props;
   const plan = state.value?.plan ?? null;
   return (
     <p class="sentence">
       Drained by {drain.user} since {dateTime(drain.since)}{drain.because === "" ? "" : `: ${drain.because}`}.
-      {guests > 0 ? ` ${count(guests, "guest")} still here.` : ""}
+      {guests > 0 ? ` ${drainDetail(state.value?.exceptions ?? [], node) ?? `${count(guests, "guest")} still here`}.` : " No guest is on it."}
       {guests > 0 && plan?.state === "proposed" ? <> Plan <a href={href("plans", plan.id)}>{plan.id}</a> waits for an approval.</> : null}
       {guests > 0 && plan?.state === "running" ? <> The drain starts after plan <a href={href("plans", plan.id)}>{plan.id}</a>, unless it is part of it.</> : null}
     </p>

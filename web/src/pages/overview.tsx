@@ -4,13 +4,13 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { get } from "../api/client";
 import type { ClusterSeries, Exception, LogEvent, Mode, Plan } from "../api/types";
-import { metricText } from "../metrics";
+import { IMBALANCE_TEXT, metricText } from "../metrics";
 import { Chart, Sparkline, type Line } from "../components/chart";
 import type { Arrow } from "../components/map_drawing";
 import { NodeMap } from "../components/node_map";
 import { EventText } from "../components/event_text";
 import { Observed } from "../components/observed";
-import { Badge, Empty, Mark, Panel, StepPath } from "../components/parts";
+import { Empty, Mark, Panel, ReasonText, StepPath } from "../components/parts";
 import { partText, PlanBadge } from "../components/plan_state";
 import { count, dateTime, duration, percent, shortTime, withDurations, words } from "../format";
 import { secondsUntil } from "../live/clock";
@@ -116,13 +116,15 @@ function Figures(props: { state: State; series: ClusterSeries | null }): JSX.Ele
         value={worst ? percent(worst.load) : "–"}
         text={worst ? <><a href={href("nodes", worst.id)}>{worst.id}</a> {worst.resource}</> : "no measurement"}
         values={series?.[worst?.resource === "memory" ? "highest_memory" : "highest_cpu"] ?? []}
+        show={percent}
       />
-      <Figure name="Imbalance" value={metricText("imbalance", series?.imbalance.at(-1))} text="0 is balanced" values={series?.imbalance ?? []} />
+      <Figure name="Imbalance" value={metricText("imbalance", series?.imbalance.at(-1))} text={IMBALANCE_TEXT} values={series?.imbalance ?? []} show={(value) => metricText("imbalance", value)} />
       <Figure
         name="Suffering guests"
         value={metricText("suffering", series?.suffering.at(-1))}
         text={`of ${count(shown.guests.id.length, "guest")}`}
         values={series?.suffering ?? []}
+        show={(value) => metricText("suffering", value)}
       />
     </section>
   );
@@ -158,13 +160,14 @@ function Figure(props: {
   text: JSX.Element | string;
   tone?: string;
   values?: readonly (number | null)[];
+  show?: (value: number) => string;
 }): JSX.Element {
   return (
     <div class={`figure ${props.tone ? `figure-${props.tone}` : ""}`}>
       <h2>{props.name}</h2>
       <p class="figure-value">{props.value}</p>
       <p class="figure-text">{props.text}</p>
-      {props.values ? <Sparkline values={props.values} /> : null}
+      {props.values && props.show ? <Sparkline values={props.values} show={props.show} /> : null}
     </div>
   );
 }
@@ -223,7 +226,7 @@ function Next(props: {
           <Empty>No decision has been made yet.</Empty>
         ) : (
           <p class="sentence">
-            <Badge>{words(nothing.reason)}</Badge> {withDurations(nothing.sentence)}
+            <ReasonText code={nothing.reason} text={nothing.sentence} />
           </p>
         )}
       </Panel>
@@ -234,7 +237,7 @@ function Next(props: {
     <Panel title="Next" actions={<a class="button primary" href={href("plans", plan.id)}>Open plan {plan.id}</a>}>
       <p class="sentence">
         <PlanBadge plan={plan} /> {partText(plan) || count(plan.step_count, "step")} by {plan.policy}
-        {plan.state === "proposed" ? `; nothing moves without an approval, which is possible for ${duration(expires)}, as long as the plan is valid` : ""}. {plan.reason_detail}
+        {plan.state === "proposed" ? `; nothing moves without an approval, which is possible for ${duration(expires)}, as long as the plan is valid` : ""}. {withDurations(plan.reason_detail)}
       </p>
       <ul class="list steps" aria-label="Steps; select one to see it on the map">
         {props.steps.slice(0, SHOWN_STEPS).map((step) => (

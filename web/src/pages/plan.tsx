@@ -4,14 +4,14 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { getTagged, Problem, put, session, type Tagged } from "../api/client";
 import type { Plan } from "../api/types";
-import { metricLabel, metricText } from "../metrics";
+import { IMBALANCE_TEXT, metricLabel, metricText } from "../metrics";
 import { Confirm } from "../components/dialog";
 import { Gantt } from "../components/gantt";
 import { Badge, Change, Empty, ErrorNote, Facts, Heading, NodeLink, Panel, Pending } from "../components/parts";
 import { Observed } from "../components/observed";
 import { PlanBadge } from "../components/plan_state";
 import { StepList } from "../components/step_list";
-import { count, dateTime, duration, percent, words } from "../format";
+import { count, dateTime, duration, percent, shortTime, withDurations, words } from "../format";
 import { announce } from "../live/announce";
 import { useDocument } from "../live/loader";
 import { secondsUntil } from "../live/clock";
@@ -61,7 +61,7 @@ function LoadedPlan(props: { plan: Plan; etag: string | null; address: string; r
   };
   return (
     <>
-      <Heading title={<>Plan {plan.id} <PlanBadge plan={plan} /></>} text={plan.reason_detail}>
+      <Heading title={<>Plan {plan.id} <PlanBadge plan={plan} /></>} text={withDurations(plan.reason_detail)}>
         <Buttons plan={plan} chosen={chosen.size} onAction={setAction} />
       </Heading>
       {changed ? <ErrorNote text="The plan has changed since this page was loaded. It is shown as it is now; read it again before you approve." /> : null}
@@ -72,7 +72,7 @@ function LoadedPlan(props: { plan: Plan; etag: string | null; address: string; r
       </Panel>
       <Panel
         title={`Steps (${plan.steps.length})`}
-        actions={choosing ? <Selection plan={plan} chosen={chosen.size} onAll={() => setLeft(new Set())} onNone={() => setLeft(new Set(plan.steps.map((step) => step.id)))} /> : undefined}
+        actions={<><Decided plan={plan} />{choosing ? <Selection plan={plan} chosen={chosen.size} onAll={() => setLeft(new Set())} onNone={() => setLeft(new Set(plan.steps.map((step) => step.id)))} /> : null}</>}
       >
         <StepList plan={plan} chosen={chosen} choosing={choosing} selected={selected} onToggle={toggle} onSelect={setSelected} progress={progress.value} />
       </Panel>
@@ -83,7 +83,7 @@ function LoadedPlan(props: { plan: Plan; etag: string | null; address: string; r
       {action !== null ? (
         <Confirm
           title={TITLES[action](plan, chosen.size)}
-          action={words(action === "approve" ? "approve" : action === "reject" ? "reject plan" : "cancel plan")}
+          action={ACTIONS[action](plan, chosen.size)}
           danger={action !== "approve"}
           {...(action === "approve" ? {} : { reason: action === "reject" ? "required" as const : "optional" as const })}
           onConfirm={perform}
@@ -100,6 +100,12 @@ const TITLES: Record<Action, (plan: Plan, chosen: number) => string> = {
   approve: (plan, chosen) => `Approve ${chosen} of ${count(plan.steps.length, "step")} of plan ${plan.id}?`,
   reject: (plan) => `Reject plan ${plan.id}?`,
   cancel: (plan) => `Cancel plan ${plan.id}?`,
+};
+
+const ACTIONS: Record<Action, (plan: Plan, chosen: number) => string> = {
+  approve: (_, chosen) => `Approve ${count(chosen, "step")}`,
+  reject: (plan) => `Reject plan ${plan.id}`,
+  cancel: (plan) => `Cancel plan ${plan.id}`,
 };
 
 const TEXTS: Record<Action, string> = {
@@ -213,7 +219,12 @@ function Selection(props: { plan: Plan; chosen: number; onAll: () => void; onNon
   );
 }
 
-/** Shares of the nodes that the plan touches, now and after its steps. */
+/** Time of the loads that the reasons and the figures of a plan are about. */
+function Decided(props: { plan: Plan }): JSX.Element {
+  return <span class="muted">loads at the decision, {shortTime(props.plan.created_at)}</span>;
+}
+
+/** Shares of the nodes that the plan touches, as observed last and after its steps. */
 function NodesPanel(props: { plan: Plan; chosen: ReadonlySet<string> }): JSX.Element {
   const shown = state.value;
   const { plan, chosen } = props;
@@ -222,7 +233,7 @@ function NodesPanel(props: { plan: Plan; chosen: ReadonlySet<string> }): JSX.Ele
     [shown?.nodes, shown?.guests, plan.steps, chosen],
   );
   return (
-    <Panel title="Nodes now and after the chosen steps" actions={<Observed />}>
+    <Panel title="Nodes as observed, and after the chosen steps" actions={<Observed />}>
       {changes.length === 0 ? (
         <Empty>No step is chosen that still has to be executed.</Empty>
       ) : (
@@ -255,7 +266,7 @@ function MetricsPanel(props: { plan: Plan }): JSX.Element {
   const { before, after } = props.plan;
   const names = Object.keys(before);
   return (
-    <Panel title="Cluster before and after">
+    <Panel title="Cluster before and after" actions={<Decided plan={props.plan} />}>
       {names.length === 0 ? (
         <Empty>No figures are recorded.</Empty>
       ) : (
@@ -269,13 +280,14 @@ function MetricsPanel(props: { plan: Plan }): JSX.Element {
           <tbody>
             {names.map((name) => (
               <tr key={name}>
-                <th scope="row">{metricLabel(name)}</th>
+                <th scope="row" {...(name.includes("imbalance") ? { title: IMBALANCE_TEXT } : {})}>{metricLabel(name)}</th>
                 <td class="numeric"><Change before={before[name]} after={after[name]} show={(value) => metricText(name, value)} /></td>
               </tr>
             ))}
           </tbody>
         </table>
       )}
+      {names.includes("imbalance") ? <p class="sentence muted">Imbalance: {IMBALANCE_TEXT}.</p> : null}
     </Panel>
   );
 }

@@ -6,7 +6,7 @@ import { get, query } from "../api/client";
 import type { Explanation, ReasonList } from "../api/types";
 import { detailLines } from "../metrics";
 import { nodeOf } from "../cluster";
-import { Badge, Empty, GuestLink, Heading, NodeLink, Panel, Pending, Search } from "../components/parts";
+import { Empty, GuestLink, Heading, NodeLink, Panel, Pending, ReasonText, Search } from "../components/parts";
 import { rowsWhere, VirtualTable, type Column } from "../components/table";
 import { count, dateTime, withDurations, words } from "../format";
 import { useDocument } from "../live/loader";
@@ -37,7 +37,7 @@ function Decision(props: { state: State }): JSX.Element {
   return (
     <Panel title="Last decision" actions={<span class="muted">{dateTime(cycle.ended_at)}</span>}>
       <p class="sentence">
-        <Badge>{words(cycle.reason)}</Badge> {withDurations(props.state.nothing?.sentence ?? cycle.detail)}
+        <ReasonText code={cycle.reason} text={props.state.nothing?.sentence ?? cycle.detail} />
       </p>
       {found.error !== null ? <Pending error={found.error} reload={found.reload} what="" /> : null}
       {found.value ? (
@@ -86,7 +86,7 @@ function Stays(props: { state: State }): JSX.Element {
   );
   return (
     <Panel
-      title="Guests that stay, nodes that receive none"
+      title="Guests by reason, nodes that receive none"
       actions={<Search label="Find a guest" value={route.value.query.get("q") ?? ""} onChange={(value) => setParameter("q", value)} />}
     >
       {reasons === undefined ? (
@@ -102,7 +102,7 @@ function Stays(props: { state: State }): JSX.Element {
             {count(rows.length, "guest")}
             {chosen ? ` (${words(chosen)})` : ""}. Open a guest for its full explanation.
           </p>
-          <VirtualTable label="Guests that stay" noun="guest" columns={columns} rows={rows} initial="id" empty="The last decision gives no reason for single guests." />
+          <VirtualTable label="Guests by reason" noun="guest" columns={columns} rows={rows} initial="id" empty="The last decision gives no reason for single guests." />
         </>
       )}
     </Panel>

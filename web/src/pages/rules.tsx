@@ -27,7 +27,7 @@ function ruleColumns(rules: readonly RuleDocument[]): Column[] {
     { key: "strict", title: "Holds", track: "6rem", wide: true, value: (row) => (rules[row]?.strict ? "strict" : "soft"), cell: (row) => (rules[row]?.strict ? "strict" : "soft") },
     { key: "guests", title: "Guests", track: "5rem", numeric: true, wide: true, value: (row) => rules[row]?.guests.length ?? 0, cell: (row) => rules[row]?.guests.length },
     { key: "nodes", title: "Nodes", track: "5rem", numeric: true, wide: true, value: (row) => rules[row]?.nodes.length ?? 0, cell: (row) => rules[row]?.nodes.length || "" },
-    { key: "origin", title: "Origin", track: "minmax(6rem, 1fr)", wide: true, value: (row) => rules[row]?.origin ?? null, cell: (row) => rules[row]?.origin ?? "" },
+    { key: "origin", title: "Origin", track: "minmax(6rem, 1fr)", wide: true, value: (row) => rules[row]?.origin ?? null, cell: (row) => originText(rules[row]?.origin ?? "") },
     { key: "detail", title: "Detail", track: "minmax(10rem, 2fr)", wide: true, cell: (row) => <span title={rules[row]?.detail}>{rules[row]?.detail}</span> },
   ];
 }
@@ -79,7 +79,7 @@ function OpenRule(props: { rule: RuleDocument }): JSX.Element {
     <Panel title={rule.rule} actions={<button type="button" class="button" onClick={() => setParameter("rule", null)}>Close</button>}>
       <p class="sentence">
         <StateBadge state={rule.state} /> {words(rule.kind)}, {rule.strict ? "strict" : "soft"}
-        {rule.origin ? `, from ${rule.origin}` : ""}. {rule.detail}
+        {rule.origin ? `, from ${originText(rule.origin)}` : ""}. {rule.detail}
       </p>
       {rule.repair ? <p class="sentence"><strong>Repair:</strong> {rule.repair}</p> : null}
       <p class="sentence">
@@ -92,4 +92,9 @@ function OpenRule(props: { rule: RuleDocument }): JSX.Element {
       ) : null}
     </Panel>
   );
+}
+
+/** Return the origin of a rule in words: some rules come from the controller itself. */
+function originText(origin: string): string {
+  return origin === "undo horizon" ? "a recent migration" : origin;
 }
