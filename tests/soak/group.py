@@ -3,6 +3,9 @@
 One leads, the others wait for its lease. The leader is killed, or stopped by SIGSTOP
 for longer than the lease, or the server is; another one takes over. A process that
 goes on after another has taken over must change nothing any more.
+
+On a busy machine, a controller may have lost the lease again before its message that it
+leads is read. The database has the one that was the last to acquire it.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import Any
 
 from soak.endpoint import FREEZE, FREEZE_SERVER, Endpoint
 from soak.process import ENDED, KILLED, ControllerConfig, KilledError, live
+from soak.record import Record
 from support.postgresql_server import PostgresqlServer
 
 LEASE_TIME = 1.5  # real seconds
@@ -35,14 +39,16 @@ class Member:
     Attributes:
         pid: Its process.
         line: The connection to it.
-        answer: What it is answered when it goes on; only if it is stopped.
-        is_stopped: Whether it is stopped by SIGSTOP.
+        answer: What it is answered when it goes on; only if it waits for that.
+        is_waiting: Whether it waits for an answer; it may be stopped by SIGSTOP.
+        has_led: Whether it has acquired the lease.
     """
 
     pid: int
     line: Connection[Any, Any]
     answer: object = None
-    is_stopped: bool = False
+    is_waiting: bool = True
+    has_led: bool = False
 
     def kill(self) -> None:
         """End it by SIGKILL."""
@@ -53,7 +59,7 @@ class Member:
     def proceed(self) -> None:
         """Let it go on."""
         os.kill(self.pid, signal.SIGCONT)
-        self.is_stopped = False
+        self.is_waiting = False
         self.line.send(self.answer)
 
 
@@ -67,6 +73,7 @@ class ControllerGroup:
         endpoint: Answers them.
         draw: Draws when a stopped one goes on.
         size: How many there are besides those that another has followed.
+        record: What is written in their database.
         takeovers: Real seconds from each loss of a leader to the next one.
     """
 
@@ -75,6 +82,7 @@ class ControllerGroup:
     endpoint: Endpoint
     draw: random.Random
     size: int
+    record: Record
     takeovers: list[float] = field(default_factory=list)
     _waiting: list[Member] = field(default_factory=list)
     _former: list[Member] = field(default_factory=list)
@@ -90,7 +98,7 @@ class ControllerGroup:
                 f"no controller leads after {TAKEOVER_TIMEOUT:g} s"
             )
             return KILLED, STUCK
-        leader.line.send(None)
+        leader.proceed()
         how, detail = self._serve(leader)
         if how in (ENDED, KILLED) and leader not in self._former:
             leader.kill()
@@ -113,14 +121,32 @@ class ControllerGroup:
 
     def _next_leader(self) -> Member | None:
         """Wait until one of the waiting members leads."""
-        ready = wait([member.line for member in self._waiting], TAKEOVER_TIMEOUT)
-        for member in self._waiting:
-            if member.line in ready and member.line.recv() == ("leads",):
-                if self._lost_at is not None:
-                    self.takeovers.append(monotonic() - self._lost_at)
-                self._waiting.remove(member)
-                return member
+        end = monotonic() + TAKEOVER_TIMEOUT
+        while (remaining := end - monotonic()) > 0:
+            newest = self._newest()
+            for member in self._waiting:
+                if member.has_led and member.pid == newest:
+                    if self._lost_at is not None:
+                        self.takeovers.append(monotonic() - self._lost_at)
+                    self._waiting.remove(member)
+                    return member
+            wait([member.line for member in self._waiting], remaining)
         return None
+
+    def _newest(self) -> int | None:
+        """Return the process that was the last one to acquire the lease.
+
+        Waiting members that acquired it before are former leaders.
+        """
+        for member in self._waiting:
+            if not member.has_led and member.line.poll():
+                member.has_led = member.line.recv() == ("leads",)
+        newest = self.record.leader()
+        for member in tuple(self._waiting):
+            if member.has_led and member.pid != newest:
+                self._waiting.remove(member)
+                self._former.append(member)
+        return newest
 
     def _serve(self, leader: Member) -> tuple[str, str]:
         """Answer *leader* until it ends, is lost, or another one leads."""
@@ -129,9 +155,13 @@ class ControllerGroup:
             others = [member.line for member in self._waiting]
             ready = wait([leader.line, *others])
             if leader.line not in ready:
-                self._former.append(leader)
+                is_deposed = self._newest() != leader.pid
+                if is_deposed:
+                    self._former.append(leader)
                 self._settle_former()
-                return DEPOSED, "another one leads"
+                if is_deposed:
+                    return DEPOSED, "another one leads"
+                continue
             request = leader.line.recv()
             if request[0] == "ending":
                 return request[1], request[2]
@@ -144,7 +174,7 @@ class ControllerGroup:
                     self.endpoint.spare()
                 elif death.by == FREEZE:
                     os.kill(leader.pid, signal.SIGSTOP)
-                    leader.answer, leader.is_stopped = death.answer, True
+                    leader.answer, leader.is_waiting = death.answer, True
                     self._former.append(leader)
                     return KILLED, str(death)
                 else:
@@ -157,7 +187,7 @@ class ControllerGroup:
     def _settle_former(self) -> None:
         """Let former leaders go on until they end; they must not change anything."""
         for member in self._former:
-            if member.is_stopped:
+            if member.is_waiting:
                 member.proceed()
             with suppress(EOFError, OSError):
                 while (request := member.line.recv())[0] != "ending":

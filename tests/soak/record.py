@@ -100,6 +100,11 @@ class Record:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    def leader(self) -> int | None:
+        """Return the process that was the last one to acquire the lease."""
+        rows = self._database.rows("SELECT holder FROM leases")
+        return int(rows[0][0].split(":")[-2]) if rows else None
+
     def outcomes(self) -> dict[Key, str | None]:
         """Return the outcome of each step."""
         rows = self._database.rows("SELECT run, step, outcome FROM steps")
