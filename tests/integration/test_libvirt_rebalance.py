@@ -153,7 +153,8 @@ def test_twelve_guests_are_balanced_over_three_hosts(
     assert lab.running(GUEST_NAMES[0]) == (1,)
     assert lab.running(TOGETHER[0]) == lab.running(TOGETHER[1])
     assert lab.running(APART[0]) != lab.running(APART[1])
-    assert len({lab.running(name) for name in GUEST_NAMES}) == 3
+    hosts = {lab.running(name) for name in GUEST_NAMES}
+    assert len(hosts) == 3, applied.stdout + applied.stderr
 
     again = operator.plans()
 
