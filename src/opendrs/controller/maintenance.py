@@ -82,12 +82,13 @@ class MaintenanceDecisionSource:
         self._delegated = False
         limits = maintenance_limits(self._policy.limits)
         drain = Drain(limits=limits)
+        decision = drain.decide(snapshot, None)
+        report = self._report(snapshot, decision)
         drained: Evaluation[Any] = Evaluation(
-            None, drain.decide(snapshot, None), policy=drain
+            None, decision, policy=drain, drain=report
         )
-        report = self._report(snapshot, drained.decision)
-        if drained.decision.plan.steps:
-            yield replace(drained, drain=report)
+        if decision.plan.steps:
+            yield drained
         for request in guest_returns(self._store):
             if not request.finished and self._is_visible(request, snapshot):
                 returned = self._return_guests(request, snapshot, limits)
