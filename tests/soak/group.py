@@ -39,8 +39,8 @@ class Member:
     Attributes:
         pid: Its process.
         line: The connection to it.
-        answer: What it is answered when it goes on; only if it waits for that.
-        is_waiting: Whether it waits for an answer; it may be stopped by SIGSTOP.
+        answer: What it is answered when it goes on.
+        is_waiting: Whether it waits for that: before it leads, or stopped by SIGSTOP.
         has_led: Whether it has acquired the lease.
     """
 

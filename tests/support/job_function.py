@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import Any
 
+from opendrs.api.job_process import ReportProgress
 from opendrs.errors import ConfigurationError, StoreError
 
 
@@ -23,7 +24,7 @@ class ExampleAnswers:
     directory: Path
 
     def __call__(
-        self, kind: str, question: Mapping[str, Any], report: Callable[[str], None]
+        self, kind: str, question: Mapping[str, Any], report: ReportProgress
     ) -> Any:  # noqa: ANN401 - plain values
         """Return the answer to a question."""
         (self.directory / "started").touch()

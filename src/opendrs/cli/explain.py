@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
@@ -23,7 +23,7 @@ from opendrs.cli.platform_store import open_to_read
 from opendrs.controller import Explanation, explain, explain_decision
 from opendrs.controller.explanation import explained_in_plan
 from opendrs.controller.planned_steps import planned_steps
-from opendrs.controller.step_serialization import action_document
+from opendrs.controller.step_serialization import concerns
 from opendrs.errors import ConfigurationError, DiagnosticCode, StoreError
 from opendrs.escapes import repr_value
 from opendrs.model import format_count, format_timestamp
@@ -109,7 +109,7 @@ def _steps_by_plan(
         steps = [
             str(step.id)
             for step in plan.steps
-            if subject is None or _concerns(action_document(step.action), subject)
+            if subject is None or concerns(step.action, subject)
         ]
         if steps:
             found.append((plan, steps))
@@ -123,10 +123,6 @@ def _plan_documents(
         {"id": plan.id, "state": plan.state, "policy": plan.policy, "steps": steps}
         for plan, steps in chosen
     ]
-
-
-def _concerns(action: Mapping[str, object], subject: str) -> bool:
-    return subject in (action["guest"], action["source"], action["target"])
 
 
 def _plan_line(platform: str, plan: PlanRecord, steps: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from opendrs.api.job_process import ReportProgress
 from opendrs.cli.backtest_record import load_record
 from opendrs.cli.backtest_report import BacktestReport, report_document
 from opendrs.cli.backtest_run import PolicyChoice
@@ -49,7 +50,6 @@ from opendrs.store import History
 
 Question = Mapping[str, Any]
 Answer = dict[str, Any]
-Report = Callable[[str], None]
 
 
 def answer_question(
@@ -57,7 +57,7 @@ def answer_question(
     config: Path | None,
     kind: str,
     question: Question,
-    report: Report,
+    report: ReportProgress,
 ) -> Any:  # noqa: ANN401 - plain values
     """Return the answer to a question as plain values.
 
@@ -196,7 +196,7 @@ def replay_with_policy(cluster: _Recorded, question: Question) -> Answer:
     }
 
 
-def drill(cluster: _Recorded, question: Question, report: Report) -> Answer:
+def drill(cluster: _Recorded, question: Question, report: ReportProgress) -> Answer:
     """Return the impact of a failure of nodes, or of each node alone."""
     snapshot = cluster.snapshot()
     options = FailureOptions(
@@ -225,7 +225,7 @@ def drill(cluster: _Recorded, question: Question, report: Report) -> Answer:
 
 
 def backtest(
-    platform: str, settings: Settings, question: Question, report: Report
+    platform: str, settings: Settings, question: Question, report: ReportProgress
 ) -> Answer:
     """Return policies over the recorded load of *platform*, side by side."""
     names = tuple(dict.fromkeys(question["policies"]))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from opendrs.api.access_control import LOGIN_TIME, AccessControl, create_token
 from opendrs.api.context import ApiContext, ApiStores
+from opendrs.api.job_process import ReportProgress
 from opendrs.api.jobs import JobQueue
 from opendrs.api.oidc_sign_in import OidcSignIn
 from opendrs.api.recorded_clusters import RecordedClusters
@@ -36,7 +37,7 @@ class JobAnswers:
     config: Path | None
 
     def __call__(
-        self, kind: str, question: Mapping[str, Any], report: Callable[[str], None]
+        self, kind: str, question: Mapping[str, Any], report: ReportProgress
     ) -> Any:  # noqa: ANN401 - plain values
         """Return the answer; see `opendrs.cli.job_answers`."""
         from opendrs.cli.job_answers import answer_question  # noqa: PLC0415

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from opendrs.controller.step_serialization import action_document
+from opendrs.controller.step_serialization import action_document, concerns
 from opendrs.model import Migration, Step, StepId
 from opendrs.ports import PlanRecord, StepRecord
 
@@ -38,8 +38,7 @@ class PlannedStep:
 
     def concerns(self, subject: str) -> bool:
         """Return True if it moves the guest *subject*, or to or from that node."""
-        action = action_document(self.step.action)
-        return subject in (action["guest"], action["source"], action["target"])
+        return concerns(self.step.action, subject)
 
     @property
     def migrated_guest(self) -> str | None:

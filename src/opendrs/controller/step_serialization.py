@@ -36,6 +36,12 @@ def action_document(action: Action) -> dict[str, object]:
     }
 
 
+def concerns(action: Action, subject: str) -> bool:
+    """Return whether *action* moves the guest *subject*, or uses that node."""
+    document = action_document(action)
+    return subject in (document["guest"], document["source"], document["target"])
+
+
 def _disk_document(move: DiskMove) -> dict[str, object]:
     return {
         "name": move.disk,

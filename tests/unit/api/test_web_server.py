@@ -503,7 +503,9 @@ def test_process_of_jobs_ends_with_the_server(tmp_path: Path) -> None:
         with running.client() as client:
             question = {"kind": "drain-preview", "node": "a"}
             client.post("jobs", json=question).raise_for_status()
+        deadline = time.monotonic() + 60
         while not (started := set(active_children()) - before):
+            assert time.monotonic() < deadline
             threading.Event().wait(0.02)
 
     assert len(started) == 1

@@ -23,7 +23,6 @@ from opendrs.model import GIB, GuestId, GuestState, NodeId, Relocation, Snapshot
 from opendrs.ports import (
     PlanApproval,
     PlanChange,
-    PlanRecord,
     PlanState,
 )
 from opendrs.simulation import SimulatedPlatform, running_action
@@ -31,6 +30,7 @@ from opendrs.store import Access, DatabasePlanStore, SqliteStore
 from opendrs.store.tables import PLANS
 from support.builders import NOON, cluster
 from support.howto_pages import HowToPage
+from support.open_plans import open_plan
 from support.simulated_cluster import migration, step
 from support.terminal import CommandResult, RunOpendrs
 
@@ -166,20 +166,13 @@ def add_plan(store: SqliteStore, name: str, source: str, *states: PlanState) -> 
     steps = (step("1", migration("a", source, "n3")),)
     approval = PlanApproval(user="ada", at=NOON, steps=(steps[0].id,), digest="d")
     first, *others = states
-    plan = PlanRecord(
+    plan = replace(
+        open_plan(*steps, run=f"run {name}"),
         id=name,
-        run=f"run {name}",
-        created_at=NOON,
-        lifetime=3600.0,
         policy="drain",
         reason="drains-nodes",
-        reason_detail="",
-        steps=steps,
-        groups=(),
         digest="d",
-        snapshot="s",
         state=first,
-        changed_at=NOON,
         approval=approval,
     )
     plans = DatabasePlanStore(store)

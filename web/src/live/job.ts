@@ -24,15 +24,16 @@ export function useJob(): Running & { start: (request: Record<string, unknown>) 
     const abort = new AbortController();
     current.current = abort;
     setRunning({ job: null, error: null, busy: true });
-    follow(request, abort.signal, (job) => setRunning({ job, error: null, busy: !ended(job) })).catch((error: unknown) => {
+    follow(request, abort.signal, (job) => setRunning({ job, error: null, busy: isOpen(job) })).catch((error: unknown) => {
       if (!abort.signal.aborted) setRunning({ job: null, error: sentence(error), busy: false });
     });
   };
   return { ...running, start };
 }
 
-function ended(job: Job): boolean {
-  return job.state !== "queued" && job.state !== "running";
+/** Return true if a job waits or runs. */
+export function isOpen(job: { state: string }): boolean {
+  return job.state === "queued" || job.state === "running";
 }
 
 async function follow(
@@ -42,11 +43,11 @@ async function follow(
 ): Promise<void> {
   let job = await post<Job>("/jobs", request, abort);
   abort.addEventListener("abort", () => {
-    if (!ended(job)) void remove(`/jobs/${encodeURIComponent(job.id)}`).catch(() => undefined);
+    if (isOpen(job)) void remove(`/jobs/${encodeURIComponent(job.id)}`).catch(() => undefined);
   });
   for (let wait = FIRST_WAIT; ; wait = Math.min(LONGEST_WAIT, wait * 1.5)) {
     changed(job);
-    if (ended(job)) break;
+    if (!isOpen(job)) break;
     await new Promise((resolve) => window.setTimeout(resolve, wait));
     if (abort.aborted) return;
     job = await get<Job>(`/jobs/${encodeURIComponent(job.id)}`, abort);

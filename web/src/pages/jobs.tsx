@@ -8,6 +8,7 @@ import { Answer } from "../components/answer";
 import { Empty, ErrorNote, Heading, Panel, Pending, StateBadge } from "../components/parts";
 import { dateTime, words } from "../format";
 import { clock } from "../live/clock";
+import { isOpen } from "../live/job";
 import { useDocument } from "../live/loader";
 import { state } from "../live/state";
 import { POLICIES } from "../components/replay";
@@ -23,10 +24,6 @@ const INTERVALS: readonly (readonly [string, string])[] = [
   ["900", "every 15 minutes"],
   ["3600", "every hour"],
 ];
-
-function isOpen(job: JobSummary): boolean {
-  return job.state === "queued" || job.state === "running";
-}
 
 export function Jobs(): JSX.Element {
   const [selected, setSelected] = useState<string | null>(null);
