@@ -363,7 +363,7 @@ def _cycles(running: MonitoredProcess) -> float:
 def test_standby_is_alive_and_shows_no_lease(
     start: Start, tmp_path: Path, postgresql_url: str
 ) -> None:
-    store = {"url": postgresql_url, "lease_time": 3.0}
+    store = {"url": postgresql_url, "lease_time": 120.0}
     leader = start(store=store)
     leader.wait_for("decision-made")
     (tmp_path / "log").rename(tmp_path / "leader.log")

@@ -8,22 +8,25 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from time import monotonic
+from time import CLOCK_BOOTTIME, clock_gettime, monotonic
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import NullPool, create_engine, make_url, text
 
+from integration.libvirt_lab import eventually
 from opendrs.config.settings import MAX_LEASE_TIME
 from opendrs.controller import SystemClock
 from opendrs.errors import LeaseLostError, StoreError
 from opendrs.ports import LeaseHolder
-from opendrs.store import Access, PostgresqlStore
+from opendrs.store import Access, PostgresqlStore, row_lease
 from opendrs.store.tables import METADATA
 from support.postgresql_server import PostgresqlServer
 
-LEASE_TIME = 2.0  # seconds; short, so that tests wait little
+KEPT = 60.0  # seconds of a lease that does not expire in a test, however slow
+LOST = 2.0  # of one that expires
+TIMEOUT = 60.0  # seconds until a lease that expires is free
 CLOCK = SystemClock()
 _HOLDER = """
 import sys
@@ -48,14 +51,14 @@ with PostgresqlStore(url, "lab", lease_time=seconds) as store:
 class Holder:
     """A process that holds the lease and writes when asked."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, lease_time: float) -> None:
         self.process = subprocess.Popen(  # noqa: S603 - our own interpreter and program
             [
                 sys.executable,
                 "-c",
                 _HOLDER,
                 url,
-                str(LEASE_TIME),
+                str(lease_time),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -82,22 +85,31 @@ class Holder:
         return self.process.stdout.readline().strip()
 
 
+@contextmanager
+def held(url: str, lease_time: float) -> Iterator[Holder]:
+    """Start a holder, and kill it at the end."""
+    started = Holder(url, lease_time)
+    try:
+        yield started
+    finally:
+        started.process.kill()
+        started.process.communicate()
+
+
 @pytest.fixture
 def holder(postgresql_url: str) -> Iterator[Holder]:
-    started = Holder(postgresql_url)
-    yield started
-    started.process.kill()
-    started.process.communicate()
+    with held(postgresql_url, KEPT) as started:
+        yield started
 
 
-def store(url: str, platform: str = "lab") -> PostgresqlStore:
-    return PostgresqlStore(url, platform, lease_time=LEASE_TIME)
+def store(url: str, platform: str = "lab", lease_time: float = KEPT) -> PostgresqlStore:
+    return PostgresqlStore(url, platform, lease_time=lease_time)
 
 
 @contextmanager
-def acquired_within(url: str, seconds: float) -> Iterator[PostgresqlStore]:
-    """Retry until the lease is free; fail after *seconds*."""
-    end = monotonic() + seconds
+def acquired(url: str) -> Iterator[PostgresqlStore]:
+    """Retry until the lease is free; fail after the timeout."""
+    end = monotonic() + TIMEOUT
     with ExitStack() as stack:
         while True:
             try:
@@ -126,73 +138,85 @@ def test_lease_of_other_platform_is_independent(
     assert holder.save() == "saved"
 
 
-def test_lease_is_renewed(postgresql_url: str, holder: Holder) -> None:
-    CLOCK.sleep(2 * LEASE_TIME)
+def test_lease_is_renewed(postgresql_url: str) -> None:
+    with held(postgresql_url, 15.0) as holder:
+        renewed(postgresql_url)
 
-    with pytest.raises(LeaseLostError):
-        store(postgresql_url).__enter__()
-    assert holder.save() == "saved"
+        with pytest.raises(LeaseLostError):
+            store(postgresql_url).__enter__()
+        assert holder.save() == "saved"
+
+
+def renewed(url: str) -> None:
+    """Wait until the lease has another end than now."""
+    engine = create_engine(url.replace("://", "+psycopg://", 1), poolclass=NullPool)
+
+    def expires_at() -> object:
+        with engine.connect() as connection:
+            return connection.execute(text("SELECT expires_at FROM leases")).scalar()
+
+    before = expires_at()
+    eventually(lambda: expires_at() != before, TIMEOUT, "the lease is renewed")
 
 
 def test_ended_process_releases_lease_at_once(
     postgresql_url: str, holder: Holder
 ) -> None:
-    holder.process.communicate(timeout=30)
+    holder.process.communicate(timeout=TIMEOUT)
 
     with store(postgresql_url) as successor:
         successor.save("key", {})
 
 
-def test_killed_process_loses_lease_within_lease_time(
-    postgresql_url: str, holder: Holder
-) -> None:
-    holder.process.kill()
+def test_lease_of_a_killed_process_expires(postgresql_url: str) -> None:
+    with held(postgresql_url, LOST) as holder:
+        holder.process.kill()
 
-    with acquired_within(postgresql_url, 3 * LEASE_TIME) as successor:
-        successor.save("key", {})
+        with acquired(postgresql_url) as successor:
+            successor.save("key", {})
 
 
-def test_suspended_process_cannot_write_after_takeover(
-    postgresql_url: str, holder: Holder
-) -> None:
-    holder.process.send_signal(signal.SIGSTOP)
+def test_suspended_process_cannot_write_after_takeover(postgresql_url: str) -> None:
+    with held(postgresql_url, LOST) as holder:
+        holder.process.send_signal(signal.SIGSTOP)
 
-    with acquired_within(postgresql_url, 3 * LEASE_TIME) as successor:
-        holder.process.send_signal(signal.SIGCONT)
+        with acquired(postgresql_url) as successor:
+            holder.process.send_signal(signal.SIGCONT)
 
-        assert holder.save() == "LeaseLostError"
-        successor.save("key", {"by": "successor"})
-        assert successor.load("key") == {"by": "successor"}
+            assert holder.save() == "LeaseLostError"
+            successor.save("key", {"by": "successor"})
+            assert successor.load("key") == {"by": "successor"}
 
 
 def test_process_suspended_in_a_transaction_does_not_prevent_takeover(
-    postgresql_url: str, holder: Holder
+    postgresql_url: str,
 ) -> None:
-    assert holder.begin() == "begun"
-    holder.process.send_signal(signal.SIGSTOP)
+    with held(postgresql_url, 10.0) as holder:
+        assert holder.begin() == "begun"
+        holder.process.send_signal(signal.SIGSTOP)
 
-    with acquired_within(postgresql_url, 3 * LEASE_TIME) as successor:
-        successor.save("key", {})
+        with acquired(postgresql_url) as successor:
+            successor.save("key", {})
 
 
 def test_stale_token_is_rejected_by_the_server(postgresql_url: str) -> None:
     """The check in the transaction alone suffices, whatever the clock here says."""
-    with store(postgresql_url) as stale:
+    with store(postgresql_url, lease_time=LOST) as stale:
         assert stale.lease is not None
         stale.lease.stop_renewing()
-        with (
-            acquired_within(postgresql_url, 3 * LEASE_TIME),
-            pytest.raises(LeaseLostError),
-        ):
+        with acquired(postgresql_url), pytest.raises(LeaseLostError):
             stale.save("key", {})
 
 
-def test_lease_not_renewed_for_two_thirds_forbids_starts(postgresql_url: str) -> None:
+def test_lease_not_renewed_for_two_thirds_forbids_starts(
+    postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with store(postgresql_url) as opened:
         opened.require_lease()
         assert opened.lease is not None
         opened.lease.stop_renewing()
-        CLOCK.sleep(0.7 * LEASE_TIME)
+        later = clock_gettime(CLOCK_BOOTTIME) + 0.7 * KEPT
+        monkeypatch.setattr(row_lease, "clock_gettime", lambda _: later)
 
         with pytest.raises(LeaseLostError):
             opened.require_lease()
@@ -201,11 +225,14 @@ def test_lease_not_renewed_for_two_thirds_forbids_starts(postgresql_url: str) ->
 def test_frozen_server_forbids_starts_and_recovers(
     postgresql_url: str, postgresql_server: PostgresqlServer
 ) -> None:
-    with store(postgresql_url) as opened, postgresql_server.frozen():
-        CLOCK.sleep(LEASE_TIME)
+    with (
+        store(postgresql_url, lease_time=LOST) as opened,
+        postgresql_server.frozen(),
+    ):
+        CLOCK.sleep(LOST)
         with pytest.raises(LeaseLostError):
             opened.require_lease()
-    with acquired_within(postgresql_url, 3 * LEASE_TIME) as again:
+    with acquired(postgresql_url) as again:
         again.require_lease()
         again.save("key", {})
 
@@ -308,13 +335,13 @@ def shift(postgresql_url: str) -> Iterator[Callable[[float], None]]:
 def test_server_clock_set_forward_lets_one_process_write(
     postgresql_url: str, shift: Callable[[float], None]
 ) -> None:
-    with store(postgresql_url) as former:
+    with store(postgresql_url, lease_time=10.0) as former:
         former.save("key", {"by": "former"})
         shift(3600.0)
-        with acquired_within(postgresql_url, 3 * LEASE_TIME) as successor:
+        with acquired(postgresql_url) as successor:
             with pytest.raises(LeaseLostError):
                 former.save("key", {"by": "former"})
-            CLOCK.sleep(LEASE_TIME)
+            CLOCK.sleep(10.0)
             with pytest.raises(LeaseLostError):
                 former.require_lease()
             successor.save("key", {"by": "successor"})
@@ -324,9 +351,9 @@ def test_server_clock_set_forward_lets_one_process_write(
 def test_server_clock_set_back_does_not_end_the_lease(
     postgresql_url: str, shift: Callable[[float], None]
 ) -> None:
-    with store(postgresql_url) as opened:
+    with store(postgresql_url, lease_time=15.0) as opened:
         shift(-3600.0)
-        CLOCK.sleep(2 * LEASE_TIME)
+        renewed(postgresql_url)
 
         opened.require_lease()
         opened.save("key", {})
@@ -337,10 +364,10 @@ def test_server_clock_set_back_does_not_end_the_lease(
 def test_lease_of_killed_process_ends_after_server_clock_was_set_back(
     postgresql_url: str, shift: Callable[[float], None]
 ) -> None:
-    killed = Holder(postgresql_url)
-    killed.process.kill()
-    killed.process.communicate()
-    shift(-3 * MAX_LEASE_TIME)
+    with held(postgresql_url, LOST) as killed:
+        killed.process.kill()
+        killed.process.wait()
+        shift(-3 * MAX_LEASE_TIME)
 
-    with acquired_within(postgresql_url, 3 * LEASE_TIME) as successor:
-        successor.save("key", {})
+        with acquired(postgresql_url) as successor:
+            successor.save("key", {})
