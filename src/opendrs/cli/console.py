@@ -11,6 +11,7 @@ from typing import IO, Any, Self
 
 import rich.table
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.segment import Segment
 from rich.text import Text
@@ -122,7 +123,9 @@ class TextCell:
 class TextTable:
     """A table: aligned on a terminal, separated by tabs elsewhere.
 
-    In a pipe or a file each row is one line without decoration, for cut, awk and grep.
+    If no cell may wrap and the terminal is too narrow, the columns are in several
+    tables, each with the first column. In a pipe or a file each row is one line without
+    decoration, for cut, awk and grep.
 
     Args:
         columns: The headings; a line break in one is a space in a pipe or a file.
@@ -142,28 +145,60 @@ class TextTable:
         """Append a row with one cell per column."""
         self._rows.append(cells)
 
-    def __rich_console__(self, screen: Console, _: ConsoleOptions) -> RenderResult:
+    def __rich_console__(
+        self, screen: Console, options: ConsoleOptions
+    ) -> RenderResult:
         if screen.is_terminal:
-            yield self._rich_table()
+            for number, columns in enumerate(self._parts(screen, options)):
+                if number:
+                    yield ""
+                yield self._rich_table(columns)
             return
         headings = tuple(column.replace("\n", " ") for column in self._columns)
         for row in (headings, *self._rows):
             yield Segment("\t".join(map(_plain_cell, row)) + "\n")
 
-    def _rich_table(self) -> rich.table.Table:
+    def _parts(
+        self, screen: Console, options: ConsoleOptions
+    ) -> Iterator[tuple[int, ...]]:
+        """Yield the columns of each table; the first column is in all of them.
+
+        There is one table, unless no cell may wrap and the terminal is too narrow.
+        """
+        every = range(len(self._columns))
+        part: tuple[int, ...] = (0,)
+        for column in every[1:]:
+            wider = (*part, column)
+            if len(part) > 1 and not self._fits(screen, options, wider):
+                yield part
+                wider = (0, column)
+            part = wider
+        yield part
+
+    def _fits(
+        self, screen: Console, options: ConsoleOptions, columns: Sequence[int]
+    ) -> bool:
+        if not set(self._columns) <= set(self._no_wrap):
+            return True
+        unlimited = options.update(max_width=sys.maxsize)
+        width = Measurement.get(screen, unlimited, self._rich_table(columns)).maximum
+        return width <= options.max_width
+
+    def _rich_table(self, columns: Sequence[int]) -> rich.table.Table:
         listing = rich.table.Table(
             box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold"
         )
-        height = max(column.count("\n") for column in self._columns)
-        for column in self._columns:
+        headings = [self._columns[column] for column in columns]
+        height = max(heading.count("\n") for heading in headings)
+        for heading in headings:
             listing.add_column(
-                "\n" * (height - column.count("\n")) + column,  # aligned below
-                justify="right" if column in self._right else "left",
+                "\n" * (height - heading.count("\n")) + heading,  # aligned below
+                justify="right" if heading in self._right else "left",
                 overflow="fold",
-                no_wrap=column in self._no_wrap,
+                no_wrap=heading in self._no_wrap,
             )
         for row in self._rows:
-            listing.add_row(*map(_styled_cell, row))
+            listing.add_row(*(_styled_cell(row[column]) for column in columns))
         return listing
 
 
