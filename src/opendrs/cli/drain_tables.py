@@ -165,10 +165,12 @@ def print_preview(screen: Console, preview: DrainPreview) -> None:
     """Print the plan, the targets with their load, and the guests that stay."""
     steps = preview.decision.plan.steps
     kinds = Counter(_KINDS.get(type(step.action), "") for step in steps)
-    counts = ", ".join(f"{count} by {kind}" for kind, count in sorted(kinds.items()))
+    counts = [f"{count} by {kind}" for kind, count in sorted(kinds.items())]
+    if preview.remaining:
+        counts.append(f"{len(preview.remaining)} cannot leave")
     total = sum(g.node == preview.node for g in preview.snapshot.guests.values())
     heading = f"{preview.node}: {format_count(total, 'guest')}"
-    screen.print(printable(f"{heading}; {counts}" if counts else heading))
+    screen.print(printable(f"{heading}; {', '.join(counts)}" if counts else heading))
     if steps:
         screen.print()
         listing = create_table("guest", "from", "to", "by")

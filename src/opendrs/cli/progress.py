@@ -115,8 +115,10 @@ def counting_bars() -> AbstractContextManager[LiveProgress | None]:
 
 
 @contextmanager
-def planning_spinner() -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows the name of the running policy on a terminal."""
+def planning_spinner(
+    activity: str = "planning with",
+) -> Iterator[Callable[[str], None]]:
+    """Yield a function that shows *activity* and the name of a policy on a terminal."""
     text = TextColumn("{task.description}", markup=False)
     with progress_bars(SpinnerColumn(), text) as bars:
         if bars is None:
@@ -124,7 +126,7 @@ def planning_spinner() -> Iterator[Callable[[str], None]]:
             return
         line = bars.add_task("", total=None)
         yield lambda policy: bars.update(
-            line, description=f"planning with {printable(policy)}"
+            line, description=f"{activity} {printable(policy)}"
         )
 
 

@@ -159,8 +159,8 @@ def command(  # noqa: PLR0913 - one for each option
     snapshot = with_occupied_resources(observe(cluster), cluster, settings)
     scenario = read_scenario(snapshot, add=add, remove=remove, fail=fail, growth=growth)
     size = read_guest_size(snapshot, cpu=guest_cpu, memory=guest_memory, like=like)
-    with planning_spinner() as notify:
-        notify("what-if")
+    with planning_spinner("evaluating") as notify:
+        notify("the cluster")
         answer = answer_scenario(
             snapshot, scenario, settings.limits, size, chosen if policy else None
         )

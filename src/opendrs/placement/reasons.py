@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from opendrs.model import Node, NodeState, format_list, format_memory
+from opendrs.model import Node, NodeState, format_count, format_list, format_memory
 from opendrs.placement.arrays import COMMITTED, COMMITTED_CPU, MEASURED, DisplacedGroup
 from opendrs.placement.state import PlacementState
 from opendrs.rules import MILLICORES
@@ -151,7 +151,10 @@ def describe_reasons(state: PlacementState, group: DisplacedGroup) -> str:
         for reason in infeasible_reasons(state, group)
         if reason is not None
     )
-    return ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+    return ", ".join(
+        f"{reason} ({format_count(count, 'node')})"
+        for reason, count in reasons.most_common()
+    )
 
 
 def _describe_rule(state: PlacementState, group: DisplacedGroup, node: int) -> str:

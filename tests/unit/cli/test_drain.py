@@ -122,6 +122,7 @@ def test_drain_names_what_stays_and_what_it_needs(lab: Lab) -> None:
     assert (result.status, result.err) == (1, "")
     assert lab.on("n1") == ["backup"]
     assert "1 guest cannot leave n1:" in result.out
+    assert result.out.splitlines()[0].endswith(", 1 cannot leave")
     assert "wait for the end of the operation" in result.out
     listed = lab.run("drain").out
     assert listed.count("new disk") == 1

@@ -211,9 +211,9 @@ def test_drained_nodes_are_one_exception_each() -> None:
     assert [(each["code"], each["subject"]) for each in drains] == [
         (ExceptionCode.NODE_DRAINING, "a")
     ]
-    assert [each["subject"] for each in violated_rules(document["decision"])] == [
-        "apart"
-    ]
+    (violated,) = violated_rules(document["decision"])
+    assert violated["subject"] == "apart"
+    assert violated["detail"] == "apart: one, two (strict rule)"
 
 
 def test_drained_node_counts_the_guests_that_leave_cannot_and_wait() -> None:

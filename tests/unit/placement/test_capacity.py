@@ -60,7 +60,7 @@ def test_failure_that_is_not_tolerated_is_named_with_its_guests() -> None:
     (failure,) = found.single
     assert (failure.nodes, failure.unplaced) == (("a",), ("big",))
     assert failure.is_proven
-    assert "2 insufficient-memory" in failure.detail
+    assert "insufficient-memory (2 nodes)" in failure.detail
 
 
 def test_pairs_that_are_not_tolerated_are_named() -> None:

@@ -182,7 +182,7 @@ def test_unmeasured_guest_is_never_placed() -> None:
     (missing,) = apply(snapshot, fail=(A,)).unplaced
 
     assert missing.reason is UnplacedReason.NO_FEASIBLE_NODE
-    assert "1 metrics-missing" in missing.detail
+    assert "metrics-missing (1 node)" in missing.detail
 
 
 def test_added_nodes_are_in_the_rules_of_their_template() -> None:

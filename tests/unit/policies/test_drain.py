@@ -92,6 +92,15 @@ def test_guests_are_spread_over_the_other_nodes() -> None:
     assert decision.skipped == {}
 
 
+def test_reason_of_a_step_is_the_maintenance_and_no_violated_rule() -> None:
+    details = [step.detail for step in decide(three_nodes()).plan.steps]
+
+    assert len(details) == 4
+    for detail in details:
+        assert detail.endswith("; maintenance of n1")
+        assert "violated" not in detail
+
+
 def test_no_other_guest_moves() -> None:
     unbalanced = cluster(
         nodes={"n1": 0.1, "n2": 0.8, "n3": 0.0},

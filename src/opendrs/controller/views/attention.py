@@ -169,10 +169,11 @@ def violated_rules(decision: Mapping[str, Any]) -> Iterator[ExceptionEntry]:
         if each["rule"].startswith(NAME_START):
             continue
         guests = ", ".join(each["guests"])
+        strictness = "strict" if each["strict"] else "soft"
         yield exception_entry(
             ExceptionCode.RULE_VIOLATED,
             each["rule"],
-            f"{each['rule']}: {guests}",
+            f"{each['rule']}: {guests} ({strictness} rule)",
             "error" if each["strict"] else None,
         )
 

@@ -41,7 +41,7 @@ _CODES: Mapping[str, str] = {
     ),
     SkipReason.MOBILITY_COLD: "allow cold migration in the settings of the policy",
     SkipReason.GROUP_MEMBER_SKIPPED: (
-        "resolve the reason of the other guest of its affinity group"
+        "let the other guest of its affinity rule leave first: see why that one stays"
     ),
     SkipReason.GROUP_ON_SEVERAL_NODES: (
         "bring the guests of its affinity group together on one node"

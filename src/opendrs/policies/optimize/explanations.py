@@ -30,6 +30,7 @@ from opendrs.rules import (
     usable_memory,
     violations,
 )
+from opendrs.rules.maintenance import ORIGIN as MAINTENANCE
 
 MAX_NOTES = 5  # violations, and nodes, that are explained
 MAX_GUESTS = 3  # largest guests of an overfull node that are explained
@@ -232,7 +233,9 @@ class MoveExplanations:
         repaired = [
             self._violation_of[name] for name in names if name in self._violation_of
         ]
-        if repaired:
+        if repaired and repaired[0].rule.origin == MAINTENANCE:
+            yield str(repaired[0].rule)
+        elif repaired:
             broken, placed = repaired[0], self._cluster.snapshot.guests
             where = [f"{name} on {placed[name].node}" for name in sorted(broken.guests)]
             before = f"before the plan: {format_list(where)}"

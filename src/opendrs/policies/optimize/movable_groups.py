@@ -244,7 +244,7 @@ def _encode_group(
         return EncodedGroup(guests, home, gather_transfer=transfer), None
     fixed_nodes = {guest.node for guest in stuck}
     names = format_list([guest.id for guest in stuck], separator=" and ")
-    detail = f"it moves only with {names}, and {skipped[stuck[0].id].detail}"
+    detail = f"it moves only with {names}: {skipped[stuck[0].id].detail}"
     reason = SkippedGuest(SkipReason.GROUP_MEMBER_SKIPPED, detail)
     if len(nodes) == 1 or len(fixed_nodes) > 1:
         return None, reason

@@ -117,6 +117,8 @@ def test_group_with_immovable_guest_on_its_node_stays() -> None:
 
     assert groups.groups == ()
     assert reasons_of(groups)["x"] is SkipReason.GROUP_MEMBER_SKIPPED
+    mate = groups.skipped[GuestId("y")].detail
+    assert groups.skipped[GuestId("x")].detail == f"it moves only with y: {mate}"
 
 
 def test_movable_groups_over_budget_are_skipped() -> None:
