@@ -176,6 +176,10 @@ def _ask_what_if(dashboard: DashboardPage) -> None:
     dashboard.show("what-if?kind=add")
     page.get_by_role("button", name="Ask").click()
     page.get_by_text("Every guest keeps its node").wait_for()
+    answer = page.locator(".answer")
+    answer.get_by_text("node01+1").wait_for()
+    # The new nodes are dispensable, and have no page.
+    assert answer.get_by_role("link").filter(has_text="+").count() == 0
     dashboard.show("what-if?kind=fail&node=no-such-node")
     page.get_by_role("button", name="Ask").click()
     page.get_by_role("alert").wait_for()
@@ -197,10 +201,14 @@ def _drain_a_node(dashboard: DashboardPage) -> None:
     page.get_by_role("link", name="Preview a drain").click()
     page.get_by_role("button", name="Preview the drain").click()
     page.get_by_role("heading", name="Targets afterwards").wait_for()
+    page.get_by_text("of 6 guests would leave").wait_for()
     dashboard.write_screenshot("dashboard-drain")
-    dashboard.show("nodes/node06")
     page.get_by_role("button", name="Drain", exact=True).click()
     dialog = page.get_by_role("dialog")
+    assert "of 6 guests can leave" in dialog.inner_text()  # is not computed again
+    dialog.get_by_role("button", name="Back").click()
+    dashboard.show("nodes/node06")
+    page.get_by_role("button", name="Drain", exact=True).click()
     dialog.get_by_text("of 6 guests can leave").wait_for()  # before anything is done
     dialog.get_by_label("Reason").fill("new memory")
     dialog.get_by_role("button", name="Drain node06").click()
@@ -327,7 +335,7 @@ def test_node_page_has_the_guests_that_cause_its_load(
         page.get_by_role("heading", name="Node node01").wait_for()
         dashboard.show("nodes/node03")
         guests = dashboard.panel("Guests (14)")
-        guests.get_by_text("The most loaded resource is").wait_for()
+        page.get_by_text("The most loaded resource is").wait_for()
         rows = guests.locator(".table-body .table-row")
         shares = [_percent(rows.nth(row).inner_text()) for row in range(14)]
         assert shares == sorted(shares, reverse=True)
@@ -383,6 +391,7 @@ def test_drill_and_backtest_are_listed_with_their_results(
         page.get_by_role("button", name="Start the backtest").click()
         answer = dashboard.panel("Result: backtest")
         answer.get_by_role("cell", name="threshold-rebalance").wait_for()
+        answer.get_by_role("cell", name="(nothing moved)").wait_for()
         jobs = dashboard.panel("Jobs").get_by_role("row")
         jobs.filter(has_text="backtest").get_by_text("done").wait_for()
         violations = axe.run(page).response["violations"]

@@ -4,8 +4,9 @@ import type { ComponentChildren, JSX } from "preact";
 import type { Metrics } from "../api/types";
 import { count, dateTime, decimal, duration, percent, ratio, withDurations, words } from "../format";
 import { metricLabel, metricText } from "../metrics";
+import { state } from "../live/state";
 import { href, navigate } from "../router";
-import { DrainButton, type PreviewResult } from "./drain_button";
+import { DrainButton, leaversOf, type PreviewResult } from "./drain_button";
 import { Badge, Change, Empty, Facts, GuestLink, NodeLink } from "./parts";
 
 const SHOWN = 100;
@@ -21,14 +22,19 @@ interface Load {
   imbalance: number | null;
 }
 
+interface Failure {
+  nodes: string[];
+}
+
 interface WhatIfResult {
   fits: boolean;
+  is_proven: boolean;
   placed: { guest: string; source: string; target: string }[];
   unplaced: { guest: string; node: string; reason: string; detail: string }[];
   short_of_memory: string[];
   violations: { new: { rule: string; guests: string[] }[] };
   load: { before: Load; after: Load };
-  failures: { tolerated: number; evaluated_nodes: number; single: unknown[]; evaluated_pairs: number | null; pairs: unknown[]; bound: string[] };
+  failures: { tolerated: number; evaluated_nodes: number; single: Failure[]; evaluated_pairs: number | null; pairs: unknown[]; bound: string[] };
   dispensable_nodes: { nodes: string[]; migrations: number };
 }
 
@@ -73,7 +79,9 @@ interface BacktestResult {
   record: { snapshots: number; first: string; last: string; hours: number };
   rows: {
     name: string;
+    kind?: string;
     migrations: number | null;
+    gib?: number | null;
     disk_moves?: number | null;
     disk_gib?: number | null;
     contention_minutes: number | null;
@@ -152,6 +160,12 @@ function peak(load: Peak | null): string {
   return load === null ? "–" : `${percent(load.load)} (${load.node})`;
 }
 
+/** A node: without a link if the cluster has it only in the answer. */
+function NodeName(props: { id: string }): JSX.Element {
+  const { id } = props;
+  return state.value?.nodes.id.includes(id) ? <NodeLink id={id} /> : <>{id}</>;
+}
+
 function Nodes(props: { ids: readonly string[] }): JSX.Element {
   const { ids } = props;
   if (ids.length === 0) return <>none</>;
@@ -160,7 +174,7 @@ function Nodes(props: { ids: readonly string[] }): JSX.Element {
       {ids.slice(0, 20).map((id, index) => (
         <span key={id}>
           {index > 0 ? ", " : ""}
-          <NodeLink id={id} />
+          <NodeName id={id} />
         </span>
       ))}
       {ids.length > 20 ? `, and ${ids.length - 20} more` : ""}
@@ -174,16 +188,14 @@ function WhatIfAnswer(props: { result: WhatIfResult }): JSX.Element {
     <>
       <p class="sentence">
         <Badge tone={fits ? "ok" : "error"}>{fits ? "fits" : "does not fit"}</Badge>{" "}
-        {fits
-          ? placed.length > 0 ? `${count(placed.length, "guest")} would run on other nodes.` : "Every guest keeps its node."
-          : `${count(unplaced.length, "guest")} would have no node.`}
+        {fitText(props.result)}
       </p>
       <Facts
         items={[
           ["Highest CPU load", `${peak(load.before.cpu)} → ${peak(load.after.cpu)}`],
           ["Highest memory load", `${peak(load.before.memory)} → ${peak(load.after.memory)}`],
           ["Imbalance (normalized CV)", <Change before={load.before.imbalance} after={load.after.imbalance} show={ratio} />],
-          ["Tolerated failures", toleranceText(failures)],
+          ["Tolerated failures", <Tolerance failures={failures} />],
           ["Dispensable nodes", <Nodes ids={dispensable.nodes} />],
           ...(short_of_memory.length > 0 ? [["Short of memory", <Nodes ids={short_of_memory} />] as const] : []),
         ]}
@@ -195,28 +207,46 @@ function WhatIfAnswer(props: { result: WhatIfResult }): JSX.Element {
       </p>
       <Rows title="Guests without a node" head={[["Guest", "text"], ["Reason", "text"], ["Detail", "text"]]} rows={unplaced.map((each) => [<GuestLink id={each.guest} />, words(each.reason), each.detail])} />
       <Rows title="Newly violated rules" head={[["Rule", "text"], ["Guests", "text"]]} rows={violations.new.map((each) => [each.rule, each.guests.join(", ")])} />
-      <Rows title="Guests that change their node" head={[["Guest", "text"], ["From", "text"], ["To", "text"]]} rows={placed.map((each) => [<GuestLink id={each.guest} />, <NodeLink id={each.source} />, <NodeLink id={each.target} />])} />
+      <Rows title="Guests that change their node" head={[["Guest", "text"], ["From", "text"], ["To", "text"]]} rows={placed.map((each) => [<GuestLink id={each.guest} />, <NodeName id={each.source} />, <NodeName id={each.target} />])} />
     </>
   );
 }
 
-function toleranceText(failures: WhatIfResult["failures"]): string {
-  const { tolerated, evaluated_nodes: nodes, single, evaluated_pairs: pairs } = failures;
-  if (single.length > 0) return `0: ${single.length} of ${count(nodes, "node")} may not fail`;
-  if (tolerated === 1) return pairs === null ? "any 1 node; pairs were not evaluated" : `any 1 node; ${failures.pairs.length} of ${count(pairs, "pair")} may not fail`;
-  return tolerated === 0 ? "0" : `any ${tolerated} nodes; more were not evaluated`;
+/** Return what becomes of the guests, in one sentence. */
+function fitText(result: WhatIfResult): string {
+  const { fits, is_proven, placed, unplaced, short_of_memory, violations } = result;
+  if (fits && placed.length === 0) return "Every guest keeps its node.";
+  const moved = `${count(placed.length, "guest")} would run on other nodes`;
+  if (fits) return `${moved}.`;
+  const problems = [
+    unplaced.length > 0 ? `${count(unplaced.length, "guest")} would have no node` : "",
+    short_of_memory.length > 0 ? `${count(short_of_memory.length, "node")} would be short of memory` : "",
+    violations.new.length > 0 ? `${count(violations.new.length, "strict rule")} would be newly violated` : "",
+  ].filter(Boolean);
+  const limit = is_proven ? "" : " No better placement was found within the limit of the search.";
+  return `${problems.join("; ")}; ${moved}.${limit}`;
+}
+
+/** How many nodes can fail, and which cannot. */
+function Tolerance(props: { failures: WhatIfResult["failures"] }): JSX.Element {
+  const { tolerated, evaluated_nodes: nodes, single, evaluated_pairs: pairs } = props.failures;
+  if (single.length > 0) return <>none; not tolerated: {single.length === nodes ? `each of ${count(nodes, "node")}` : <Nodes ids={single.flatMap((each) => each.nodes)} />}</>;
+  if (tolerated === 1) return <>{pairs === null ? "any 1 node; pairs were not evaluated" : `any 1 node; not tolerated: ${props.failures.pairs.length} of ${count(pairs, "pair")}`}</>;
+  return <>{tolerated === 0 ? "none" : `any ${tolerated} nodes; more were not evaluated`}</>;
 }
 
 function PreviewAnswer(props: { result: PreviewResult }): JSX.Element {
-  const { node, steps, detail, targets, remaining } = props.result;
+  const { node, steps, targets, remaining } = props.result;
+  const leavers = leaversOf(props.result);
+  const others = new Set(steps.map((step) => step.guest)).size - leavers.length;
   return (
     <>
       <p class="sentence">
         <Badge tone={remaining.length === 0 ? "ok" : "warning"}>{remaining.length === 0 ? "node becomes empty" : `${count(remaining.length, "guest")} would stay`}</Badge>{" "}
-        {count(steps.length, "migration")} from <NodeLink id={node} />. {detail}
+        {leavers.length} of {count(leavers.length + remaining.length, "guest")} would leave <NodeLink id={node} />{others > 0 ? `, and ${count(others, "guest")} of other nodes would make room` : ""}.
       </p>
-      <div class="toolbar more"><DrainButton node={node} drained={false} onDone={() => navigate(href("nodes", node))} /></div>
-      <Rows title="Guests that stay" head={[["Guest", "text"], ["Reason", "text"], ["Detail", "text"], ["What would have to change", "text"]]} rows={remaining.map((each) => [<GuestLink id={each.guest} />, words(each.reason), withDurations(each.detail), each.remedy ?? ""])} />
+      <div class="toolbar more"><DrainButton node={node} drained={false} preview={props.result} onDone={() => navigate(href("nodes", node))} /></div>
+      <Rows title="Guests that stay" head={[["Guest", "text"], ["Stays because", "text"], ["What would have to change", "text"]]} rows={remaining.map((each) => [<GuestLink id={each.guest} />, withDurations(each.detail || words(each.reason)), each.remedy ?? ""])} />
       <Rows
         title="Targets afterwards"
         head={[["Node", "text"], ["CPU", "number"], ["Memory", "number"]]}
@@ -305,6 +335,19 @@ function DrillAnswer(props: { result: DrillResult }): JSX.Element {
   );
 }
 
+/** Titles of the rows without a policy, as in the table of `opendrs backtest`. */
+const ROW_TITLES: Record<string, string> = {
+  recorded: "(as recorded)",
+  static: "(nothing moved)",
+  best: "(best plan)",
+};
+
+/** What a row of a backtest moved; nothing for the best plan, which is free. */
+function cost(row: BacktestResult["rows"][number], disks: boolean): string[] {
+  const figures = [decimal(row.migrations, 0), decimal(row.gib), ...(disks ? [decimal(row.disk_moves, 0), decimal(row.disk_gib)] : [])];
+  return row.kind === "best" ? figures.map(() => "") : figures;
+}
+
 function BacktestAnswer(props: { result: BacktestResult }): JSX.Element {
   const { record, rows } = props.result;
   const disks = rows.some((each) => (each.disk_moves ?? 0) > 0);
@@ -315,11 +358,10 @@ function BacktestAnswer(props: { result: BacktestResult }): JSX.Element {
       </p>
       <Rows
         title="Policies side by side"
-        head={[["Policy", "text"], ["Migrations", "number"], ...(disks ? [["Moved disks", "number"], ["Moved disks (GiB)", "number"]] as const : []), ["Contention (min)", "number"], ["Highest load, mean", "number"], ["Highest load, peak", "number"], ["Imbalance (CV), mean", "number"], ["Rules violated at the end", "number"]]}
+        head={[["Policy", "text"], ["Migrations", "number"], ["Migrated (GiB)", "number"], ...(disks ? [["Moved disks", "number"], ["Moved disks (GiB)", "number"]] as const : []), ["Contention (min)", "number"], ["Highest load, mean", "number"], ["Highest load, peak", "number"], ["Imbalance (CV), mean", "number"], ["Rules violated at the end", "number"]]}
         rows={rows.map((each) => [
-          each.name,
-          decimal(each.migrations, 0),
-          ...(disks ? [decimal(each.disk_moves, 0), decimal(each.disk_gib)] : []),
+          ROW_TITLES[each.kind ?? ""] ?? each.name,
+          ...cost(each, disks),
           decimal(each.contention_minutes),
           percent(each.highest_load_mean),
           percent(each.highest_load_peak),
@@ -327,6 +369,10 @@ function BacktestAnswer(props: { result: BacktestResult }): JSX.Element {
           decimal(each.rules_broken_at_end, 0),
         ])}
       />
+      <p class="sentence muted">
+        (as recorded) is what happened, (nothing moved) the cluster without any balancing. (best plan) is the best placement that was found for each decision, reached at once and without migrations: no policy
+        can be expected to reach it.
+      </p>
     </>
   );
 }

@@ -109,7 +109,8 @@ export function Chart(props: {
   useEffect(() => {
     if (data !== null) plot.current?.setData(data);
   }, [data]);
-  if (series === null || data === null) return <Empty>Fewer than two values are recorded.</Empty>;
+  if (series === null) return <Empty>Loading the values …</Empty>;
+  if (data === null) return <Empty>Fewer than two values are recorded.</Empty>;
   return (
     <figure class="chart" aria-label={props.label}>
       <div ref={box} aria-hidden="true" style={{ minHeight: `${height}px` }} />

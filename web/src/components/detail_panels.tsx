@@ -11,6 +11,9 @@ import { approvalText, PlanLink } from "./plan_state";
 /** Facts that are shown although they are unknown. */
 const MEASURED: ReadonlySet<string> = new Set(["cpu", "memory"]);
 
+/** Facts in cores. */
+const CORES: ReadonlySet<string> = new Set(["cpu", "cpu_capacity", "cpu_limit"]);
+
 export function factItems(facts: NodeDetails["facts"]): [string, string][] {
   return Object.entries(facts)
     .filter(([name, value]) => value !== null || MEASURED.has(name))
@@ -21,6 +24,7 @@ function factText(name: string, value: string | number | null): string {
   if (value === null) return UNKNOWN;
   if (typeof value === "string") return /^\d{4}-\d\d-\d\dT/.test(value) ? dateTime(value) : value;
   if (name.includes("memory") || name === "ksm_shared") return bytes(value);
+  if (CORES.has(name)) return `${Number.isInteger(value) ? value : value.toFixed(2)} cores`;
   if (name === "dirty_rate") return `${bytes(value)}/s`;
   if (name === "uptime") return duration(value);
   return Number.isInteger(value) ? String(value) : value.toFixed(2);
@@ -91,7 +95,7 @@ function ExplanationPanel(props: { explanation: Explanation | null }): JSX.Eleme
   return (
     <Panel title="Explanation">
       <p class="sentence">
-        <ReasonText code={explanation.code} text={explanation.answer} />
+        {explanation.code === "node" ? explanation.answer : <ReasonText code={explanation.code} text={explanation.answer} />}
       </p>
       {change ? <p class="sentence"><strong>What would have to change:</strong> {change}</p> : null}
       <ul class="details">

@@ -34,8 +34,18 @@ function drainText(): string {
   return `All guests that can migrate move to other nodes ${start}. The node receives no guests until you end the drain.`;
 }
 
-/** What a drain would do, computed when the dialog opens. */
-function PreviewNote(props: { node: string }): JSX.Element {
+/** Return the guests that leave the node. */
+export function leaversOf(result: PreviewResult): (string | null)[] {
+  const { node, steps } = result;
+  return [...new Set(steps.filter((step) => step.source === node).map((step) => step.guest))];
+}
+
+/** What a drain would do: as on the page, or computed when the dialog opens. */
+function PreviewNote(props: { node: string; preview: PreviewResult | null }): JSX.Element {
+  return props.preview === null ? <ComputedNote node={props.node} /> : <div class="note note-info"><PreviewSummary result={props.preview} /></div>;
+}
+
+function ComputedNote(props: { node: string }): JSX.Element {
   const { node } = props;
   const { job, error, busy, start } = useJob();
   useEffect(() => start({ kind: "drain-preview", node }), [node]);
@@ -49,8 +59,8 @@ function PreviewNote(props: { node: string }): JSX.Element {
 
 /** The numbers of guests that leave and stay, with the reasons, and the targets. */
 function PreviewSummary(props: { result: PreviewResult }): JSX.Element {
-  const { node, steps, targets, remaining } = props.result;
-  const moved = new Set(steps.filter((step) => step.source === node).map((step) => step.guest)).size;
+  const { node, targets, remaining } = props.result;
+  const moved = leaversOf(props.result).length;
   const total = moved + remaining.length;
   if (total === 0) return <span>No guest is on {node}.</span>;
   return (
@@ -71,7 +81,13 @@ function PreviewSummary(props: { result: PreviewResult }): JSX.Element {
   );
 }
 
-export function DrainButton(props: { node: string; drained: boolean; onDone: () => void }): JSX.Element | null {
+export function DrainButton(props: {
+  node: string;
+  drained: boolean;
+  /** What the drain would do, if the page shows it. */
+  preview?: PreviewResult;
+  onDone: () => void;
+}): JSX.Element | null {
   const { node, drained } = props;
   const [open, setOpen] = useState(false);
   if (session.value?.role === "viewer") return null;
@@ -97,7 +113,7 @@ export function DrainButton(props: { node: string; drained: boolean; onDone: () 
           onClose={() => setOpen(false)}
         >
           <p class="muted">{drained ? "The node may receive guests again." : drainText()}</p>
-          {drained ? null : <PreviewNote node={node} />}
+          {drained ? null : <PreviewNote node={node} preview={props.preview ?? null} />}
         </Confirm>
       ) : null}
     </>

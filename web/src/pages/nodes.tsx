@@ -68,6 +68,7 @@ export function NodePage(props: { id: string }): JSX.Element {
         <DrainButton node={details.id} drained={details.drain !== null} onDone={() => { found.reload(); void refresh().catch(() => undefined); }} />
       </Heading>
       {details.drain ? <DrainText node={details.id} drain={details.drain} guests={guests.length} /> : null}
+      {shown !== null ? <LoadText state={shown} node={row} guests={guests} /> : null}
       <Facts items={factItems(details.facts)} />
       <PlannedPanel planned={details.planned} />
       <Panel title="Load" actions={<Observed />}>
@@ -75,7 +76,6 @@ export function NodePage(props: { id: string }): JSX.Element {
       </Panel>
       {shown !== null ? (
         <Panel title={`Guests (${guests.length})`}>
-          <LoadText state={shown} node={row} guests={guests} />
           <GuestTable guests={shown.guests} nodes={shown.nodes} rows={guests} ofOneNode={worstResource(shown, row)} parameter="guests" />
         </Panel>
       ) : null}

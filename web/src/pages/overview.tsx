@@ -108,7 +108,7 @@ function Figures(props: { state: State; series: ClusterSeries | null }): JSX.Ele
         name="Last cycle"
         value={cycleAge.value === null ? "none" : `${duration(cycleAge.value)} ago`}
         tone={health === "late" ? "error" : ""}
-        text={controller.last_cycle ? `${words(controller.last_cycle.reason)}, every ${duration(controller.interval)}` : ""}
+        text={controller.last_cycle ? `decided: ${words(controller.last_cycle.reason)}; one cycle every ${duration(controller.interval)}` : ""}
       />
       <NextCycle state={shown} />
       <Figure
@@ -181,6 +181,13 @@ function subjectLink(exception: Exception): JSX.Element | null {
   return <strong>{subject}</strong>;
 }
 
+/** The cause of an exception, without a repetition of its subject. */
+function detailOf(exception: Exception): string {
+  const { subject, detail } = exception;
+  const start = `${subject}: `;
+  return subject !== null && detail.startsWith(start) ? detail.slice(start.length) : detail;
+}
+
 function Exceptions(props: { exceptions: readonly Exception[] }): JSX.Element {
   const [all, setAll] = useState(false);
   const { exceptions } = props;
@@ -196,7 +203,7 @@ function Exceptions(props: { exceptions: readonly Exception[] }): JSX.Element {
               <Mark severity={each.severity} />
               <span>
                 {subjectLink(each)} <span class="code">{words(each.code)}</span>
-                <span class="detail">{withDurations(each.detail)}</span>
+                <span class="detail">{withDurations(detailOf(each))}</span>
               </span>
             </li>
           ))}
@@ -236,8 +243,8 @@ function Next(props: {
   return (
     <Panel title="Next" actions={<a class="button primary" href={href("plans", plan.id)}>Open plan {plan.id}</a>}>
       <p class="sentence">
-        <PlanBadge plan={plan} /> {partText(plan) || count(plan.step_count, "step")} by {plan.policy}
-        {plan.state === "proposed" ? `; nothing moves without an approval, which is possible for ${duration(expires)}, as long as the plan is valid` : ""}. {withDurations(plan.reason_detail)}
+        <PlanBadge plan={plan} /> {partText(plan) || count(plan.step_count, "step")} by {plan.policy}{plan.reason_detail === "" ? "" : `: ${withDurations(plan.reason_detail)}`}.
+        {plan.state === "proposed" ? ` Nothing moves without an approval, which is possible for ${duration(expires)}, as long as the plan is valid.` : ""}
       </p>
       <ul class="list steps" aria-label="Steps; select one to see it on the map">
         {props.steps.slice(0, SHOWN_STEPS).map((step) => (
