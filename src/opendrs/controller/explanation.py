@@ -30,6 +30,7 @@ from opendrs.model import (
     format_count,
     rule_guests,
 )
+from opendrs.policies import DecisionReason, reason_text
 from opendrs.policies.load_metrics import metric_label, metric_text
 from opendrs.ports import CycleRecord
 from opendrs.rules import FeasibilityChecker, compile_rules
@@ -163,6 +164,14 @@ def explain_decision(run: str, decision: Mapping[str, Any]) -> Explanation:
     return Explanation(run, reason, answer, tuple(_decision_details(decision)))
 
 
+def decision_text(decision: Mapping[str, Any]) -> str:
+    """Return the reason of a recorded decision in words, and its detail."""
+    code = decision["reason"]
+    known = code in set(DecisionReason)
+    text = reason_text(DecisionReason(code)) if known else code
+    return f"{text}: {decision['detail']}".rstrip(": ")
+
+
 def _decision_details(decision: Mapping[str, Any]) -> Iterator[str]:
     yield f"policy: {decision['policy']}"
     for name, before in decision["before"].items():
@@ -191,7 +200,7 @@ def _figure(name: str, value: float | None) -> str:
 
 def _explain_step(decision: Mapping[str, Any], step: Mapping[str, Any]) -> Explanation:
     answer = f"{_action_text(step)}: {step['detail']}".rstrip(": ")
-    details = [f"decision: {decision['reason']}: {decision['detail']}".rstrip(": ")]
+    details = [f"decision: {decision_text(decision)}"]
     if step["depends_on"]:
         details.append(f"starts after: {', '.join(step['depends_on'])}")
     return Explanation(step["id"], decision["reason"], answer, tuple(details))
@@ -264,14 +273,14 @@ def _explain_unmoved(
 
 
 def _not_chosen(decision: Mapping[str, Any], feasible: int) -> str:
-    reason = f"{decision['reason']}: {decision['detail']}".rstrip(": ")
     if not decision["steps"]:
         cause = "nothing is planned"
     elif all(moves_disk(step) for step in decision["steps"]):
         cause = "no migration is planned"
     else:
         cause = "the plan without it was the better one"
-    return f"could move to {format_count(feasible, 'node')}, but {cause}: {reason}"
+    nodes, reason = format_count(feasible, "node"), decision_text(decision)
+    return f"could move to {nodes}, but {cause}: {reason}"
 
 
 def _listed(title: str, excluded: Mapping[NodeId, str]) -> Iterator[str]:
@@ -350,7 +359,7 @@ def _node_details(document: Mapping[str, Any], name: str) -> Iterator[str]:
             yield f"{resource}: {usage[resource] / capacity[resource]:.0%} used"
         else:
             yield f"{resource}: unknown"
-    yield f"decision: {decision['reason']}: {decision['detail']}".rstrip(": ")
+    yield f"decision: {decision_text(decision)}"
     for rule in document["snapshot"].get("rules", ()):
         if name in rule.get("nodes", ()):
             label = rule.get("name", f"{len(rule['guests'])} guests")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from opendrs.controller import excluded_nodes, explain
+from opendrs.controller.explanation import decision_text
 from opendrs.controller.serialization import cycle_record
 from opendrs.controller.stay_reasons import StayReason
 from opendrs.controller.views.reasons import reason_documents
@@ -32,6 +33,17 @@ from opendrs.policies import Balance, Decision, DecisionReason, decide
 from opendrs.rules import hold_rules
 from support.builders import NOON, cluster, guest_ids
 from support.recorded_cycles import decided
+
+
+def test_reason_of_a_decision_is_in_words_unless_it_is_unknown() -> None:
+    known = DecisionReason.SAVES_POWER.value
+
+    assert decision_text({"reason": known, "detail": ""}) == (
+        "drains nodes to save power"
+    )
+    assert decision_text({"reason": "of-a-newer-version", "detail": "two nodes"}) == (
+        "of-a-newer-version: two nodes"
+    )
 
 
 def test_unknown_figures_are_explained() -> None:

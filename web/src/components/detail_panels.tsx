@@ -135,9 +135,9 @@ export function MoveTable(props: { moves: readonly Move[] }): JSX.Element {
               <td>{move.disk ? `${move.disk.name}: ${move.disk.source}` : <NodeLink id={move.source} />}</td>
               <td>{move.disk ? move.disk.target : <NodeLink id={move.target} />}</td>
               <td><StateBadge state={move.outcome ?? "running"} title={withDurations(move.detail)} /></td>
-              <td>{move.reason === null ? UNKNOWN : words(move.reason)}</td>
+              <td class="nowrap">{move.reason === null ? UNKNOWN : words(move.reason)}</td>
               <td><PlanLink plan={move.plan} /></td>
-              <td>{approvalText(move.plan)}</td>
+              <td class="nowrap">{approvalText(move.plan)}</td>
               <td class="numeric">{duration(move.predicted_seconds)}</td>
               <td class="numeric">{duration(move.seconds)}</td>
             </tr>

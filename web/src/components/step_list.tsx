@@ -83,7 +83,7 @@ function StepItem(props: StepListProps & { step: Step }): JSX.Element {
   );
 }
 
-function isRunning(step: Step): boolean {
+export function isRunning(step: Step): boolean {
   return step.started_at !== null && step.ended_at === null && step.outcome === null;
 }
 

@@ -71,7 +71,7 @@ export function Consolidation(): JSX.Element {
               ["Policy", shown.consolidates ? shown.policy : `${shown.policy} (does not consolidate)`],
               ["Nodes", nodesText(shown.states)],
               ["Online without guests", count(shown.empty_nodes.length, "node")],
-              ...(shown.power === null ? [] : [["Power (estimated)", shown.power_after === null ? watts(shown.power) : <Change before={shown.power} after={shown.power_after} show={watts} />] as const]),
+              ...(shown.power === null ? [] : [shown.power_after === null ? ["Power (estimated)", watts(shown.power)] as const : ["Power, now → after the plan (estimated)", <Change before={shown.power} after={shown.power_after} show={watts} />] as const]),
               ...energyItem(series.value),
             ]}
           />

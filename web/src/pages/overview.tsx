@@ -10,7 +10,8 @@ import type { Arrow } from "../components/map_drawing";
 import { NodeMap } from "../components/node_map";
 import { EventText } from "../components/event_text";
 import { Observed } from "../components/observed";
-import { Empty, Mark, Panel, ReasonText, StepPath } from "../components/parts";
+import { isRunning } from "../components/step_list";
+import { Empty, Mark, Panel, ReasonText, StateBadge, StepPath } from "../components/parts";
 import { partText, PlanBadge } from "../components/plan_state";
 import { count, dateTime, duration, percent, shortTime, withDurations, words } from "../format";
 import { secondsUntil } from "../live/clock";
@@ -108,7 +109,7 @@ function Figures(props: { state: State; series: ClusterSeries | null }): JSX.Ele
         name="Last cycle"
         value={cycleAge.value === null ? "none" : `${duration(cycleAge.value)} ago`}
         tone={health === "late" ? "error" : ""}
-        text={controller.last_cycle ? `decided: ${words(controller.last_cycle.reason)}; one cycle every ${duration(controller.interval)}` : ""}
+        text={controller.last_cycle ? `decided: ${words(controller.last_cycle.reason)}; one cycle every ${duration(controller.interval)}` : shown.plan?.state === "running" ? "the first one carries out its plan" : ""}
       />
       <NextCycle state={shown} />
       <Figure
@@ -240,6 +241,9 @@ function Next(props: {
     );
   }
   const expires = secondsUntil(plan.expires_at);
+  const ended = (step: Plan["steps"][number]): boolean => step.outcome !== null;
+  // Of a running plan, those that have ended come last.
+  const steps = [...props.steps.filter((step) => !ended(step)), ...props.steps.filter(ended)];
   return (
     <Panel title="Next" actions={<a class="button primary" href={href("plans", plan.id)}>Open plan {plan.id}</a>}>
       <p class="sentence">
@@ -247,7 +251,7 @@ function Next(props: {
         {plan.state === "proposed" ? ` Nothing moves without an approval, which is possible for ${duration(expires)}, as long as the plan is valid.` : ""}
       </p>
       <ul class="list steps" aria-label="Steps; select one to see it on the map">
-        {props.steps.slice(0, SHOWN_STEPS).map((step) => (
+        {steps.slice(0, SHOWN_STEPS).map((step) => (
           <li key={step.id}>
             <button
               type="button"
@@ -255,7 +259,8 @@ function Next(props: {
               aria-pressed={props.selected === step.id}
               onClick={() => props.onSelect(props.selected === step.id ? null : step.id)}
             >
-              <span class="code">{step.id}</span> <StepPath step={step} />
+              <span class="code">{step.id}</span> <StepPath step={step} />{" "}
+              {step.outcome !== null ? <StateBadge state={step.outcome} /> : isRunning(step) ? <StateBadge state="running" /> : null}
             </button>
           </li>
         ))}

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from opendrs.config.policy_loading import recorded_limits
-from opendrs.controller.explanation import IN_PLAN
+from opendrs.controller.explanation import IN_PLAN, decision_text
 from opendrs.controller.planned_steps import PlannedStep
 from opendrs.controller.stay_reasons import StayReason, StayReasons
 from opendrs.controller.step_serialization import moves_disk, skipped_groups
@@ -113,7 +113,7 @@ def _of_guests(document: Plain, reasons: StayReasons) -> Iterator[Document]:
     for group in skipped_groups(document):
         explained.update(group["guests"])
         yield _reason(group["reason"], group["detail"], guests=list(group["guests"]))
-    none_needed = f"{decision['reason']}: {decision['detail']}".removesuffix(": ")
+    none_needed = decision_text(decision)
     others: dict[tuple[StayReason, str], list[str]] = {}
     for name in map(GuestId, document["snapshot"]["guests"]):
         if name in explained:
