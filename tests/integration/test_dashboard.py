@@ -180,6 +180,9 @@ def _ask_what_if(dashboard: DashboardPage) -> None:
     answer.get_by_text("node01+1").wait_for()
     # The new nodes are dispensable, and have no page.
     assert answer.get_by_role("link").filter(has_text="+").count() == 0
+    dashboard.show("consolidation")
+    page.get_by_role("button", name="Find dispensable nodes").click()
+    page.get_by_text("The cluster could do without").wait_for()
     dashboard.show("what-if?kind=fail&node=no-such-node")
     page.get_by_role("button", name="Ask").click()
     page.get_by_role("alert").wait_for()

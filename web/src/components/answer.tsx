@@ -27,6 +27,7 @@ interface Failure {
 }
 
 interface WhatIfResult {
+  scenario: { add: unknown[]; growth: number; fail: string[]; remove: string[] };
   fits: boolean;
   is_proven: boolean;
   placed: { guest: string; source: string; target: string }[];
@@ -184,32 +185,49 @@ function Nodes(props: { ids: readonly string[] }): JSX.Element {
 
 function WhatIfAnswer(props: { result: WhatIfResult }): JSX.Element {
   const { fits, placed, unplaced, load, failures, dispensable_nodes: dispensable, violations, short_of_memory } = props.result;
+  const changes = isChange(props.result.scenario);
+  const loads: [string, ComponentChildren][] = [
+    ["Highest CPU load", `${peak(load.before.cpu)} → ${peak(load.after.cpu)}`],
+    ["Highest memory load", `${peak(load.before.memory)} → ${peak(load.after.memory)}`],
+    ["Imbalance (normalized CV)", <Change before={load.before.imbalance} after={load.after.imbalance} show={ratio} />],
+  ];
   return (
     <>
-      <p class="sentence">
-        <Badge tone={fits ? "ok" : "error"}>{fits ? "fits" : "does not fit"}</Badge>{" "}
-        {fitText(props.result)}
-      </p>
+      {changes ? (
+        <p class="sentence">
+          <Badge tone={fits ? "ok" : "error"}>{fits ? "fits" : "does not fit"}</Badge>{" "}
+          {fitText(props.result)}
+        </p>
+      ) : (
+        <p class="sentence">
+          {dispensable.nodes.length > 0
+            ? <>The cluster could do without {count(dispensable.nodes.length, "node")}: <Nodes ids={dispensable.nodes} />. To empty {dispensable.nodes.length === 1 ? "it" : "them"} takes {count(dispensable.migrations, "migration")}.</>
+            : "No node could be drained with all rules kept."}
+        </p>
+      )}
       <Facts
         items={[
-          ["Highest CPU load", `${peak(load.before.cpu)} → ${peak(load.after.cpu)}`],
-          ["Highest memory load", `${peak(load.before.memory)} → ${peak(load.after.memory)}`],
-          ["Imbalance (normalized CV)", <Change before={load.before.imbalance} after={load.after.imbalance} show={ratio} />],
+          ...(changes ? loads : []),
           ["Tolerated failures", <Tolerance failures={failures} />],
-          ["Dispensable nodes", <Nodes ids={dispensable.nodes} />],
+          ...(changes ? [["Dispensable nodes", <Nodes ids={dispensable.nodes} />] as const] : []),
           ...(short_of_memory.length > 0 ? [["Short of memory", <Nodes ids={short_of_memory} />] as const] : []),
         ]}
       />
       <p class="sentence muted">
         Tolerated failures: so many nodes, whichever they are, can fail at once, and all guests restart by the rules
         {failures.bound.length > 0 ? `, except ${count(failures.bound.length, "guest")} bound to ${failures.bound.length === 1 ? "its" : "their"} node` : ""}. Dispensable nodes: these nodes could be
-        drained together with all rules kept{dispensable.nodes.length > 0 ? `, by ${count(dispensable.migrations, "migration")}; fewer failures may be tolerated afterwards` : ""}. Both are about the cluster after the change.
+        drained together with all rules kept{dispensable.nodes.length > 0 ? `, by ${count(dispensable.migrations, "migration")}; fewer failures may be tolerated afterwards` : ""}.{changes ? " Both are about the cluster after the change." : ""}
       </p>
       <Rows title="Guests without a node" head={[["Guest", "text"], ["Reason", "text"], ["Detail", "text"]]} rows={unplaced.map((each) => [<GuestLink id={each.guest} />, words(each.reason), each.detail])} />
       <Rows title="Newly violated rules" head={[["Rule", "text"], ["Guests", "text"]]} rows={violations.new.map((each) => [each.rule, each.guests.join(", ")])} />
       <Rows title="Guests that change their node" head={[["Guest", "text"], ["From", "text"], ["To", "text"]]} rows={placed.map((each) => [<GuestLink id={each.guest} />, <NodeName id={each.source} />, <NodeName id={each.target} />])} />
     </>
   );
+}
+
+function isChange(scenario: WhatIfResult["scenario"]): boolean {
+  const { add, growth, fail, remove } = scenario;
+  return growth !== 0 || [add, fail, remove].some((each) => each.length > 0);
 }
 
 /** Return what becomes of the guests, in one sentence. */

@@ -21,6 +21,17 @@ const ROWS = 40;
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000];
 const BINARY = Array.from({ length: 50 }, (_, power) => 2 ** power);
 
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+/** Steps of an axis of time. Each is at most 2.5 times the one before, so that also a narrow chart has a time on its axis. */
+const TIMES = [
+  ...[1, 2, 5, 10, 15, 30],
+  ...[1, 2, 5, 10, 15, 30].map((each) => each * MINUTE),
+  ...[1, 2, 4, 6, 12].map((each) => each * HOUR),
+  ...[1, 2, 5, 10, 20, 50, 100, 200, 500].map((each) => each * DAY),
+];
+
 function valuesOf(series: Series, name: string): (number | null)[] {
   const column = (series as unknown as Record<string, (number | null)[] | undefined>)[name];
   return column ?? series.at.map(() => null);
@@ -55,7 +66,7 @@ function optionsOf(lines: readonly Line[], show: Show, whole: boolean, width: nu
     hooks: { draw: [showLast], setCursor: [showLast] },
     scales: { y: { range: (_plot, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, least) * 1.08] } },
     axes: [
-      { ...axis, font, space: 60, size: 28, values: (_plot, values) => axisTimes(values) },
+      { ...axis, font, space: 60, size: 28, incrs: TIMES, values: (_plot, values) => axisTimes(values) },
       { ...axis, font, size: 56, ...(incrs ? { incrs } : {}), values: (_plot, values) => values.map((value) => show(value)) },
     ],
     series: [

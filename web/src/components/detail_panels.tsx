@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import type { Explanation, Move, NodeDetails, RuleDocument } from "../api/types";
-import { bytes, count, dateTime, duration, label, shortTime, UNKNOWN, withDurations, words } from "../format";
+import { bytes, count, dateTime, duration, label, percent, shortTime, UNKNOWN, withDurations, words } from "../format";
 import { detailText } from "../metrics";
 import { href } from "../router";
 import { Empty, GuestLink, NodeLink, Panel, ReasonText, StateBadge, StepPath } from "./parts";
@@ -23,6 +23,7 @@ export function factItems(facts: NodeDetails["facts"]): [string, string][] {
 function factText(name: string, value: string | number | null): string {
   if (value === null) return UNKNOWN;
   if (typeof value === "string") return /^\d{4}-\d\d-\d\dT/.test(value) ? dateTime(value) : value;
+  if (name.endsWith("_pressure")) return percent(value, 1);
   if (name.includes("memory") || name === "ksm_shared") return bytes(value);
   if (CORES.has(name)) return `${Number.isInteger(value) ? value : value.toFixed(2)} cores`;
   if (name === "dirty_rate") return `${bytes(value)}/s`;

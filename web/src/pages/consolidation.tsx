@@ -31,12 +31,17 @@ function energyOf(series: ClusterSeries): number | null {
   return energy;
 }
 
+function energyText(kilowattHours: number): string {
+  if (kilowattHours < 1) return `${(1000 * kilowattHours).toFixed(0)} Wh`;
+  return `${kilowattHours.toFixed(kilowattHours < 10 ? 2 : 0)} kWh`;
+}
+
 /** The energy of the recorded time; nothing if the power is not known. */
 function energyItem(series: ClusterSeries | null): [string, string][] {
   const energy = series === null ? null : energyOf(series);
   const known = series?.at.filter((_, index) => series.power[index] != null) ?? [];
   if (energy === null) return [];
-  return [[`Energy since ${shortTime(known[0] ?? "")} (estimated)`, `${energy.toFixed(energy < 10 ? 2 : 0)} kWh`]];
+  return [[`Energy since ${shortTime(known[0] ?? "")} (estimated)`, energyText(energy)]];
 }
 
 const STATE_NAMES: Record<string, string> = {
@@ -71,7 +76,7 @@ export function Consolidation(): JSX.Element {
               ["Policy", shown.consolidates ? shown.policy : `${shown.policy} (does not consolidate)`],
               ["Nodes", nodesText(shown.states)],
               ["Online without guests", count(shown.empty_nodes.length, "node")],
-              ...(shown.power === null ? [] : [shown.power_after === null ? ["Power (estimated)", watts(shown.power)] as const : ["Power, now → after the plan (estimated)", <Change before={shown.power} after={shown.power_after} show={watts} />] as const]),
+              ...(shown.power === null ? [] : [watts(shown.power_after ?? shown.power) === watts(shown.power) ? ["Power (estimated)", watts(shown.power)] as const : ["Power, now → after the plan (estimated)", <Change before={shown.power} after={shown.power_after} show={watts} />] as const]),
               ...energyItem(series.value),
             ]}
           />

@@ -81,9 +81,11 @@ function arrowsOf(shown: State, plan: Plan | null, step: string | null): Arrow[]
   return source < 0 || target < 0 ? [] : [{ source, target }];
 }
 
+/** The node with the highest load, of those that are online, as in its series. */
 function worstNode(shown: State): ({ id: string } & WorstLoad) | null {
   let worst: ({ id: string } & WorstLoad) | null = null;
   shown.nodes.id.forEach((id, node) => {
+    if (shown.nodes.state[node] !== "online") return;
     const found = worstLoad(shown.nodes, node);
     if (found !== null && (worst === null || found.load > worst.load)) worst = { id, ...found };
   });
