@@ -10,6 +10,8 @@ import { DrainButton, leaversOf, type PreviewResult } from "./drain_button";
 import { Badge, Change, Empty, Facts, GuestLink, NodeLink } from "./parts";
 
 const SHOWN = 100;
+/** Reason whose detail has only codes and numbers. */
+const NO_FEASIBLE_NODE = "no-feasible-node";
 
 interface Peak {
   node: string;
@@ -77,7 +79,7 @@ interface DrillResult {
 }
 
 interface BacktestResult {
-  record: { snapshots: number; first: string; last: string; hours: number };
+  record: { snapshots: number; first: string; last: string; hours: number; gaps?: { seconds: number }[] };
   rows: {
     name: string;
     kind?: string;
@@ -218,7 +220,7 @@ function WhatIfAnswer(props: { result: WhatIfResult }): JSX.Element {
         {failures.bound.length > 0 ? `, except ${count(failures.bound.length, "guest")} bound to ${failures.bound.length === 1 ? "its" : "their"} node` : ""}. Dispensable nodes: these nodes could be
         drained together with all rules kept{dispensable.nodes.length > 0 ? `, by ${count(dispensable.migrations, "migration")}; fewer failures may be tolerated afterwards` : ""}.{changes ? " Both are about the cluster after the change." : ""}
       </p>
-      <Rows title="Guests without a node" head={[["Guest", "text"], ["Reason", "text"], ["Detail", "text"]]} rows={unplaced.map((each) => [<GuestLink id={each.guest} />, words(each.reason), each.detail])} />
+      <Rows title="Guests without a node" head={[["Guest", "text"], ["Reason", "text"], ["Detail", "text"]]} rows={unplaced.map((each) => [<GuestLink id={each.guest} />, words(each.reason), each.reason === NO_FEASIBLE_NODE ? words(each.detail) : each.detail])} />
       <Rows title="Newly violated rules" head={[["Rule", "text"], ["Guests", "text"]]} rows={violations.new.map((each) => [each.rule, each.guests.join(", ")])} />
       <Rows title="Guests that change their node" head={[["Guest", "text"], ["From", "text"], ["To", "text"]]} rows={placed.map((each) => [<GuestLink id={each.guest} />, <NodeName id={each.source} />, <NodeName id={each.target} />])} />
     </>
@@ -368,11 +370,13 @@ function cost(row: BacktestResult["rows"][number], disks: boolean): string[] {
 
 function BacktestAnswer(props: { result: BacktestResult }): JSX.Element {
   const { record, rows } = props.result;
+  const gaps = record.gaps ?? [];
   const disks = rows.some((each) => (each.disk_moves ?? 0) > 0);
   return (
     <>
       <p class="sentence">
         {count(record.snapshots, "snapshot")} of {duration(3600 * record.hours)}, from {dateTime(record.first)} to {dateTime(record.last)}.
+        {gaps.length > 0 ? ` ${count(gaps.length, "gap")} in the record: ${duration(gaps.reduce((sum, each) => sum + each.seconds, 0))} that no figure includes.` : ""}
       </p>
       <Rows
         title="Policies side by side"
