@@ -19,8 +19,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from integration.nova_lab import HOSTS, NovaLab, free_port
+from integration.nova_lab import HOSTS, NovaLab
 from opendrs.model import GIB, GuestId
+from support.network import free_port
 
 INTERVAL = 0.5  # seconds between scrapes
 WINDOW = 4.0  # seconds

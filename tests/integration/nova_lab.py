@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,6 +35,7 @@ from opendrs.model import (
 from opendrs.platforms.openstack.platform import OpenStackPlatform
 from opendrs.platforms.openstack.settings import OpenStackSettings
 from opendrs.ports import Platform, TaskId, TaskStatus
+from support.network import free_port
 
 PROGRAM = SHARED / "labs" / "openstack" / "novalab.py"
 VENV = Path(os.environ.get("OPENSTACK_VENV") or "/var/cache/openstack-lab/venv")
@@ -258,13 +258,6 @@ clouds:
     ) -> OpenStackPlatform:
         """Return the lab as a platform that has not connected yet."""
         return OpenStackPlatform("nova", self.settings(**changes), rules)
-
-
-def free_port() -> int:
-    """Return a TCP port that is not in use."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class RenamedPlatform:

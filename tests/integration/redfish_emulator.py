@@ -20,6 +20,7 @@ import trustme
 
 from integration.libvirt_lab import eventually
 from opendrs.power import RedfishSettings
+from support.network import free_port
 
 USER, PASSWORD = "opendrs", "a secret: ä"
 ALPHA = "27946b59-9e44-4fa7-8e91-f3527a1ef094"
@@ -55,16 +56,9 @@ class ManagementController:
             "password_file": self.password_file,
             "ca": self.ca,
             "system": ALPHA,
+            "timeout": 60.0,  # a busy machine answers late
         }
         return RedfishSettings(**{**plain, **changes})
-
-
-def free_port() -> int:
-    """Return an unused port of this machine."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 def system(uuid: str, name: str) -> dict[str, object]:

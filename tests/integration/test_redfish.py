@@ -16,7 +16,6 @@ from integration.redfish_emulator import (
     BETA,
     PASSWORD,
     ManagementController,
-    free_port,
     running,
     system,
 )
@@ -30,6 +29,7 @@ from opendrs.errors import (
 from opendrs.model import NodeId
 from opendrs.power import PowerState
 from opendrs.power.redfish import RedfishDriver
+from support.network import free_port
 
 H1 = NodeId("h1")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,6 +17,7 @@ import tomli_w
 from opendrs.controller import SystemClock
 from support import command_cluster, loaded_cluster
 from support.forked_program import ForkedProgram, opendrs_program, run_forked
+from support.network import free_port
 
 PLATFORM = "lab"
 TIMEOUT = 240.0  # seconds, on a busy machine
@@ -58,8 +58,7 @@ class DashboardLab:
         self.config = place / "opendrs.toml"
         self._processes: dict[str, subprocess.Popen[bytes] | ForkedProgram] = {}
         loaded_cluster.create(self.state, seconds=seconds, nodes=nodes, guests=guests)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = int(free.getsockname()[1])
+        self.port = free_port()
         self.address = f"http://127.0.0.1:{self.port}"
         program = command_cluster.command(self.state)
         document = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from pathlib import Path
 import httpx2
 
 from support.dashboard_lab import eventually
+from support.network import free_port
 
 
 @contextmanager
@@ -25,8 +25,7 @@ def provider_process(place: Path, users: Mapping[str, Sequence[str]]) -> Iterato
         place: A directory for its log.
         users: Groups of each user.
     """
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     words = ["--port", str(port), "--require-nonce", "true"]
     for user, groups in users.items():
         claims = {"sub": user, "preferred_username": user, "groups": groups}
@@ -44,7 +43,7 @@ def provider_process(place: Path, users: Mapping[str, Sequence[str]]) -> Iterato
         yield address
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(120)
 
 
 def _responds(address: str) -> bool:

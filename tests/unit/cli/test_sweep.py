@@ -23,6 +23,7 @@ from opendrs.simulation.sweep.dask_cluster import SILENCED_LOGGERS
 from opendrs.simulation.sweep.parsing import read_sweep
 from opendrs.simulation.sweep.results import METRICS, RUN_COLUMNS, SweepCandidate
 from opendrs.simulation.sweep.run import prepare_trials
+from support.network import free_port
 from support.sweeps import SMALL_SWEEP, ignore_progress
 from support.terminal import RunOpendrs
 
@@ -388,9 +389,7 @@ def fixture_silent_port() -> Iterator[int]:
 
 
 def test_unreachable_scheduler_is_reported(opendrs: RunOpendrs) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    name = write_sweep()
+    port, name = free_port(), write_sweep()
 
     answer = opendrs("sweep", name, "--scheduler", f"tcp://127.0.0.1:{port}")
 
