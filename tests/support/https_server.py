@@ -60,7 +60,7 @@ class Answer:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    timeout = 30
+    timeout = 120
     wbufsize = 1 << 16
     disable_nagle_algorithm = True
 

@@ -15,6 +15,7 @@ from opendrs.power import PoweredPlatform, PowerState
 from support.builders import cluster
 
 H1, H2, H3 = NodeId("h1"), NodeId("h2"), NodeId("h3")
+POLLS = 6_000  # of 0.01 s, on a busy machine
 
 
 class FakeHosts:
@@ -139,7 +140,7 @@ class PowerTestCluster:
 def wait_for_request(platform: PoweredPlatform, task: TaskId) -> TaskStatus:
     """Return the status of *task* once its driver has answered."""
     pause = Event()
-    for _ in range(500):
+    for _ in range(POLLS):
         status = platform.status(task)
         if not status.detail.endswith("power request in progress"):
             return status
@@ -150,7 +151,7 @@ def wait_for_request(platform: PoweredPlatform, task: TaskId) -> TaskStatus:
 def wait_until(condition: Callable[[], bool]) -> None:
     """Wait until *condition*."""
     pause = Event()
-    for _ in range(500):
+    for _ in range(POLLS):
         if condition():
             return
         pause.wait(0.01)

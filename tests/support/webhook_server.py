@@ -26,7 +26,7 @@ class WebhookServer:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                outer.released.wait(30)
+                outer.released.wait(120)
                 outer.received.append((dict(self.headers), body))
                 self.send_response(outer.statuses.pop(0) if outer.statuses else 204)
                 self.end_headers()

@@ -112,7 +112,7 @@ def settings(
     token.write_text(f"{TOKEN}\n")
     authority.cert_pem.write_to_path(str(ca))
     return AgentSettings(
-        node="h1", controller=server.url, token_file=token, ca=ca, timeout=5
+        node="h1", controller=server.url, token_file=token, ca=ca, timeout=60
     )
 
 

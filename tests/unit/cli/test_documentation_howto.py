@@ -61,7 +61,7 @@ def test_howto_certificates_and_tokens_are_accepted(tmp_path: Path) -> None:
     with (
         AgentCluster(tmp_path, cluster({"beta": 0.5}, {})) as hall,
         ApiServer(settings, hall.service) as server,
-        httpx2.Client(verify=trust, trust_env=False) as client,
+        httpx2.Client(verify=trust, trust_env=False, timeout=60) as client,
     ):
         client.base_url = httpx2.URL(f"https://localhost:{server.address[1]}")
         client.headers["Authorization"] = f"Bearer {token}"

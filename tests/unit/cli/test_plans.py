@@ -23,6 +23,7 @@ from support.terminal import RunOpendrs, run_opendrs_in_terminal
 
 NOW = SystemClock().now()
 STORE = Path("record.sqlite")
+LIFETIME = 86_400.0  # seconds; NOW is the time when all tests are collected
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +37,7 @@ def _configuration(opendrs: RunOpendrs) -> None:
     Path("opendrs.toml").write_text(tomli_w.dumps(document))
 
 
-def add_plan(state: PlanState = PlanState.PROPOSED, lifetime: float = 3600.0) -> None:
+def add_plan(state: PlanState = PlanState.PROPOSED, lifetime: float = LIFETIME) -> None:
     plan = PlanRecord(
         id="k7w2x",
         run="run 1",
@@ -211,7 +212,7 @@ def test_list_has_one_line_per_plan_on_a_terminal_of_80_columns() -> None:
 
     lines = run_opendrs_in_terminal("plans", "lab").lines
 
-    expires = NOW + timedelta(seconds=3600)
+    expires = NOW + timedelta(seconds=LIFETIME)
     (row,) = (line for line in lines if line.startswith("k7w2x"))
     assert row.split() == [
         *("k7w2x", "proposed", "4"),
@@ -332,7 +333,7 @@ def test_approved_plan_names_the_cause_of_its_wait(opendrs: RunOpendrs) -> None:
 
     answer = opendrs("approve", "lab", "k7w2x")
 
-    expires = f"{NOW + timedelta(seconds=3600):%Y-%m-%d %H:%M:%S} UTC"
+    expires = f"{NOW + timedelta(seconds=LIFETIME):%Y-%m-%d %H:%M:%S} UTC"
     assert "no controller is running" in answer.out
     assert f"expires {expires}" in answer.out
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -307,16 +308,25 @@ def test_unknown_platform_is_invalid_input(opendrs: RunOpendrs) -> None:
     assert opendrs("status", "lba").status == 2
 
 
-def test_query_of_the_holder_does_not_prevent_the_lease(tmp_path: Path) -> None:
+def test_query_of_the_holder_does_not_prevent_the_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "lock"
     path.touch(0o600)
     with path.open() as probe:
+
+        class EndOfQuery(threading.Event):
+            def wait(self, timeout: float | None = None) -> bool:
+                assert timeout
+                fcntl.flock(probe, fcntl.LOCK_UN)
+                return False
+
         fcntl.flock(probe, fcntl.LOCK_SH)
-        timer = threading.Timer(0.02, fcntl.flock, (probe, fcntl.LOCK_UN))
-        timer.start()
+        monkeypatch.setattr(
+            "opendrs.store.lease.threading", SimpleNamespace(Event=EndOfQuery)
+        )
         lease = Lease(path)
         lease.acquire()
-    timer.join()
 
     assert lease_holder(path) == LeaseHolder(socket.gethostname(), os.getpid())
     lease.release()

@@ -27,14 +27,14 @@ def pins(certificate: Certificate) -> tuple[str, ...]:
 
 
 def status(server: HttpsServer, context: ssl.SSLContext) -> int:
-    with httpx2.Client(verify=context, trust_env=False) as client:
+    with httpx2.Client(verify=context, trust_env=False, timeout=60) as client:
         return client.get(f"https://{server.host}/").status_code
 
 
 def test_fetched_certificate_has_the_fingerprint_of_the_server() -> None:
     certificate = Certificate()
     with https_server(lambda _: OK, certificate) as server:
-        found = fetch_certificate("127.0.0.1", server.port, 5)
+        found = fetch_certificate("127.0.0.1", server.port, 60)
 
     assert format_fingerprint(certificate_fingerprint(found)) == certificate.fingerprint
     assert server.requests == []
@@ -43,7 +43,7 @@ def test_fetched_certificate_has_the_fingerprint_of_the_server() -> None:
 def test_pinned_context_accepts_the_pinned_certificate() -> None:
     certificate = Certificate()
     with https_server(lambda _: OK, certificate) as server:
-        context = pinned_context("127.0.0.1", server.port, pins(certificate), 5)
+        context = pinned_context("127.0.0.1", server.port, pins(certificate), 60)
 
         assert status(server, context) == 200
 
@@ -52,7 +52,7 @@ def test_pinned_context_rejects_another_certificate_before_a_request() -> None:
     certificate = Certificate()
     with https_server(lambda _: OK, certificate) as server:
         with pytest.raises(CertificateChangedError) as caught:
-            pinned_context("127.0.0.1", server.port, ("0" * 64,), 5)
+            pinned_context("127.0.0.1", server.port, ("0" * 64,), 60)
 
         assert certificate.fingerprint in str(caught.value)
         assert format_fingerprint("0" * 64) in str(caught.value)
@@ -63,7 +63,7 @@ def test_pinned_context_rejects_another_certificate_of_the_same_authority() -> N
     certificate = Certificate()
     sibling = Certificate(authority=certificate.authority)
     with https_server(lambda _: OK, certificate) as server:
-        context = pinned_context("127.0.0.1", server.port, pins(certificate), 5)
+        context = pinned_context("127.0.0.1", server.port, pins(certificate), 60)
         server.present(sibling)
 
         with pytest.raises(httpx2.ConnectError):

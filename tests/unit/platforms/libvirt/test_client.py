@@ -37,18 +37,18 @@ def test_a_host_that_does_not_answer_in_time_is_unavailable() -> None:
 
 
 def test_a_call_that_hangs_does_not_hold_up_the_next() -> None:
-    never, host = Event(), LibvirtConnection(H1, DRIVER, timeout=5)
+    never, host = Event(), LibvirtConnection(H1, DRIVER, timeout=60)
     host._timeout = 0.01  # noqa: SLF001 -- only the first call is to hang
     with pytest.raises(PlatformUnavailableError):
         host.query(lambda _: never.wait())
-    host._timeout = 5  # noqa: SLF001
+    host._timeout = 60  # noqa: SLF001
 
     assert host.query(lambda connection: connection.getHostname())
     never.set()
 
 
 def test_connection_is_reused() -> None:
-    host = LibvirtConnection(H1, DRIVER, timeout=5)
+    host = LibvirtConnection(H1, DRIVER, timeout=60)
 
     def identity(connection: RawConnection) -> int:
         return id(connection)
@@ -59,7 +59,7 @@ def test_connection_is_reused() -> None:
 def test_host_error_names_the_host(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    host = LibvirtConnection(H1, DRIVER, timeout=5)
+    host = LibvirtConnection(H1, DRIVER, timeout=60)
 
     with pytest.raises(PlatformError, match="h1: Domain not found"):
         host.query(lambda connection: connection.lookupByName("nobody"))
@@ -69,9 +69,9 @@ def test_host_error_names_the_host(
 
 def test_query_all_separates_unreachable_hosts() -> None:
     hosts = {
-        H1: LibvirtConnection(H1, DRIVER, timeout=5),
+        H1: LibvirtConnection(H1, DRIVER, timeout=60),
         NodeId("h2"): LibvirtConnection(
-            NodeId("h2"), "qemu:///system?socket=/nowhere", timeout=5
+            NodeId("h2"), "qemu:///system?socket=/nowhere", timeout=60
         ),
     }
 
@@ -110,7 +110,7 @@ def test_two_uris_of_one_host_are_a_configuration_error() -> None:
 
 
 def test_host_without_abort_is_reported() -> None:
-    host = LibvirtConnection(H1, DRIVER, timeout=5)
+    host = LibvirtConnection(H1, DRIVER, timeout=60)
 
     with pytest.raises(UnsupportedError):
         host.query(lambda connection: connection.lookupByName("test").abortJob())
