@@ -71,6 +71,6 @@ class CertificateFiles:
             transport=httpx2.HTTPTransport(
                 verify=self.ssl_context, local_address=source
             ),
-            timeout=30,
+            timeout=120,  # on a busy machine
             headers={"Authorization": f"Bearer {token}"} if token else {},
         )

@@ -41,6 +41,7 @@ from support.builders import NOON
 
 PLATFORM = "lab"
 MANY = 1e9  # requests a second: no limit
+TIMEOUT = 120.0  # seconds in which the server does something, on a busy machine
 # For clients without TLS: reading the system trust store takes longer than a request.
 NO_TRUST = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
@@ -131,7 +132,7 @@ class OperatorApi:
     def stop(self) -> None:
         """Stop the server."""
         self.server.stop()
-        self._thread.join(20)
+        self._thread.join(TIMEOUT)
         assert not self._thread.is_alive()
         self._serving.close()
 
@@ -143,7 +144,7 @@ class OperatorApi:
 
     def wait_for_state(self) -> None:
         """Wait until the server accepts connections and has read the store."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + TIMEOUT
         while time.monotonic() < deadline:
             if self.context.states.has_state:
                 return
@@ -163,7 +164,7 @@ class OperatorApi:
         return httpx2.Client(
             base_url=f"{self.address}/api/v1/",
             headers=headers,
-            timeout=20,
+            timeout=TIMEOUT,
             verify=NO_TRUST,
         )
 

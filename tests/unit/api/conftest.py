@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from opendrs.api import rate_limits
+from opendrs.api import (
+    body_limits,
+    connection_limits,
+    gateway,
+    rate_limits,
+    server,
+    web_server,
+)
 from opendrs.api.server import ApiServer
 from support.agent_cluster import AgentCluster, ServiceProxy
 from support.builders import cluster
@@ -15,6 +22,22 @@ from support.certificates import CertificateFiles
 from support.postgresql_server import PostgresqlServer
 
 TWO = cluster({"h1": 0.5, "h2": 0.1}, {"vm1": ("h1", 0.3), "a/b": ("h1", 0.1)})
+
+
+@pytest.fixture(autouse=True, scope="session")
+def slow_machine() -> Iterator[None]:
+    """Give clients more time than outside of tests; some tests give them less."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in (
+            (connection_limits, "HANDSHAKE_TIMEOUT"),
+            (server, "FIRST_REQUEST_TIMEOUT"),
+            (server, "MAX_CONNECTION_TIME"),
+            (web_server, "FIRST_REQUEST_TIMEOUT"),
+            (body_limits, "BODY_TIMEOUT"),
+            (gateway, "BODY_TIMEOUT"),
+        ):
+            patch.setattr(module, name, 10 * getattr(module, name))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -48,8 +71,8 @@ def served(vouched: CertificateFiles) -> Iterator[tuple[ServiceProxy, int]]:
     proxy = ServiceProxy()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rate_limits, "RATE", 1e9)  # all tests are requests of few nodes
-        with ApiServer(vouched.settings, proxy) as server:
-            yield proxy, server.address[1]
+        with ApiServer(vouched.settings, proxy) as serving:
+            yield proxy, serving.address[1]
 
 
 @pytest.fixture

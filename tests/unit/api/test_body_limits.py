@@ -74,7 +74,7 @@ def test_a_small_body_does_not_wait_for_a_large_one() -> None:
 
     def process(body: bytearray) -> bool:
         if len(body) > SMALL_BODY_BYTES:
-            return processed.wait(20)
+            return processed.wait(120)
         processed.set()
         return True
 

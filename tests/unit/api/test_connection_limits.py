@@ -59,7 +59,7 @@ def stack() -> Iterator[ExitStack]:
 def knock(port: int, source: str, stack: ExitStack) -> socket.socket:
     """Connect from the address *source*, and say nothing."""
     came = socket.create_connection(
-        ("127.0.0.1", port), timeout=20, source_address=(source, 0)
+        ("127.0.0.1", port), timeout=120, source_address=(source, 0)
     )
     return stack.enter_context(came)
 

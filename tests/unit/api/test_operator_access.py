@@ -15,7 +15,7 @@ from opendrs.api.web_app import create_web_app
 from opendrs.api.web_openapi import blank_context
 from opendrs.ports import ActionOrigin, Role
 from opendrs.store.tables import API_TOKENS, ENTRIES, PLANS, SESSIONS
-from support.operator_api import NO_TRUST, OperatorApi
+from support.operator_api import NO_TRUST, TIMEOUT, OperatorApi
 
 ROOT = Path(__file__).parents[3]
 REASON = {"because": "a test"}
@@ -88,7 +88,7 @@ def request(
         f"{api.address}{path}",
         headers=headers,
         content=content,
-        timeout=20,
+        timeout=TIMEOUT,
         verify=NO_TRUST,
     )
 

@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from opendrs.ports import EventRecord, Role, StepRecord
 from opendrs.store import DatabaseEventLog
 from support.builders import NOON
 from support.certificates import CertificateFiles
-from support.operator_api import EventReader, OperatorApi
+from support.operator_api import TIMEOUT, EventReader, OperatorApi
 
 TIME = re.compile(r"\d{4}-\d{2}-\d{2}T")
 UTC_TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z")
@@ -258,7 +259,7 @@ def test_number_of_streams_is_limited(
                 503,
                 "too-many-clients",
             )
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + TIMEOUT
         while api.context.states.stream_count and time.monotonic() < deadline:
             time.sleep(0.05)  # noqa: TID251 - real time, as for the server
         with stream(client) as response:
@@ -273,7 +274,7 @@ def test_streams_end_with_the_server(
         events.until("progress")
         api.server.stop()
         with pytest.raises(EOFError):
-            events.next()
+            events.until("the end")
     assert not [each for each in caplog.records if each.name == "uvicorn.error"]
 
 
@@ -374,7 +375,7 @@ def test_moved_guests_are_in_the_delta(api: OperatorApi) -> None:
 def exchange(api: OperatorApi, content: bytes) -> bytes:
     """Send bytes, and return all that is received until the connection ends."""
     host, _, port = api.address.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), timeout=20) as connection:
+    with socket.create_connection((host, int(port)), timeout=TIMEOUT) as connection:
         connection.sendall(content)
         received = b""
         while part := connection.recv(65_536):
@@ -428,11 +429,10 @@ def test_requests_of_one_client_are_limited(tmp_path: Path) -> None:
         OperatorApi(tmp_path / "store.db", rate=1, burst=20) as api,
         api.client(Role.VIEWER) as client,
     ):
-        codes = [client.get("session").status_code for _ in range(40)]
-        assert set(codes) == {200, 429}
-        limited = client.get("session")
-        while limited.status_code != 429:
-            limited = client.get("session")
+        assert client.get("session").status_code == 200
+        while (limited := client.get("session")).status_code == 200:
+            pass
+        assert limited.status_code == 429
         assert limited.json()["code"] == "rate-limited"
         time.sleep(float(limited.headers["retry-after"]) + 0.5)  # noqa: TID251 - real time, as for the server
         assert client.get("session").status_code == 200
@@ -440,7 +440,7 @@ def test_requests_of_one_client_are_limited(tmp_path: Path) -> None:
 
 def test_failed_attempts_to_sign_in_are_limited(tmp_path: Path) -> None:
     with (
-        OperatorApi(tmp_path / "store.db", rate=1, burst=100) as api,
+        OperatorApi(tmp_path / "store.db", rate=0.001, burst=100) as api,
         api.client(None, **{"Sec-Fetch-Site": "none"}) as client,
     ):
         codes = [
@@ -452,19 +452,20 @@ def test_failed_attempts_to_sign_in_are_limited(tmp_path: Path) -> None:
 
 
 def test_dashboard_and_headers(api: OperatorApi) -> None:
-    page = httpx2.get(f"{api.address}/")
+    get = partial(httpx2.get, timeout=TIMEOUT)
+    page = get(f"{api.address}/")
     assert page.status_code == 200
     assert page.headers["content-type"].startswith("text/html")
     policy = page.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
     assert page.headers["x-content-type-options"] == "nosniff"
-    assert httpx2.get(f"{api.address}/nodes/a").text == page.text
-    assert httpx2.get(f"{api.address}/nothing.js").status_code == 404
-    assert httpx2.put(f"{api.address}/").status_code == 405
+    assert get(f"{api.address}/nodes/a").text == page.text
+    assert get(f"{api.address}/nothing.js").status_code == 404
+    assert httpx2.put(f"{api.address}/", timeout=TIMEOUT).status_code == 405
     tag = {"If-None-Match": page.headers["etag"]}
-    assert httpx2.get(f"{api.address}/", headers=tag).status_code == 304
-    api_headers = httpx2.get(f"{api.address}/api/v1/health").headers
+    assert get(f"{api.address}/", headers=tag).status_code == 304
+    api_headers = get(f"{api.address}/api/v1/health").headers
     assert api_headers["cache-control"] == "no-store"
 
 
@@ -476,7 +477,9 @@ def test_tls_has_secure_cookies(tmp_path: Path) -> None:
     )
     with OperatorApi(tmp_path / "store.db", web=web) as api:
         assert api.address.startswith("https://")
-        with httpx2.Client(base_url=api.address, verify=files.ssl_context) as client:
+        with httpx2.Client(
+            base_url=api.address, verify=files.ssl_context, timeout=TIMEOUT
+        ) as client:
             response = client.put(
                 "/api/v1/session",
                 json={"token": api.token()},
@@ -503,10 +506,10 @@ def test_process_of_jobs_ends_with_the_server(tmp_path: Path) -> None:
         with running.client() as client:
             question = {"kind": "drain-preview", "node": "a"}
             client.post("jobs", json=question).raise_for_status()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + TIMEOUT
         while not (started := set(active_children()) - before):
             assert time.monotonic() < deadline
             threading.Event().wait(0.02)
 
     assert len(started) == 1
-    assert set(active_children()) == before
+    assert not started & set(active_children())
