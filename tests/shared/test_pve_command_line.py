@@ -8,7 +8,7 @@ import json
 import signal
 import tomllib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event, Lock
 
@@ -30,7 +30,13 @@ from support.https_server import Answer, Certificate, Request
 from support.pve_access import PASSWORD
 from support.pve_cluster import PveCluster, PveGuest
 from support.pve_clusters import imbalanced_cluster
-from support.pve_double import LOGIN, TOKEN_VARIABLE, RunningDouble, run_double
+from support.pve_double import (
+    LOGIN,
+    SLOW_MACHINE,
+    TOKEN_VARIABLE,
+    RunningDouble,
+    run_double,
+)
 from support.pve_fixtures import PVE_MARKS, Serve, passing_time, serve, with_guests
 from support.terminal import RunOpendrs
 from unit.cli.conftest import opendrs
@@ -51,6 +57,7 @@ def configure(running: RunningDouble, **changes: object) -> None:
         "fingerprints": [running.certificate.fingerprint],
         "token_file": "token",
         "load_window": 0,
+        **SLOW_MACHINE,
         **changes,
     }
     document = {
@@ -165,18 +172,24 @@ def small(ha: str | None) -> PveCluster:
 APPLY = ("apply", "lab", "--yes")
 
 
+def request_number(number: int) -> Callable[[Request], bool]:
+    """Return a function that is true of the request *number*, from 1."""
+    count = itertools.count(1)
+    return lambda _: next(count) == number
+
+
 def kill_at(
     running: RunningDouble,
-    number: int,
+    is_last: Callable[[Request], bool],
     *,
     has_effect: bool,
     words: Sequence[str] = APPLY,
 ) -> str | None:
-    """Run a command and kill it at its request *number*.
+    """Run a command and kill it at a request.
 
     Args:
         running: The double.
-        number: Number of the request, from 1.
+        is_last: Called with each request in order; true of the one.
         has_effect: Whether the request has its effect, whose answer is lost.
         words: The command.
 
@@ -184,13 +197,13 @@ def kill_at(
         The method of the request; None if the command ended before it.
     """
     processes: list[ForkedProgram] = []
-    count, lock, started = itertools.count(1), Lock(), Event()
+    lock, started = Lock(), Event()
     methods: list[str] = []
 
     def fault(request: Request) -> Answer | None:
         started.wait()
         with lock:
-            if next(count) != number:
+            if methods or not is_last(request):
                 return None
             methods.append(request.method)
             if has_effect:
@@ -236,7 +249,7 @@ def killed_and_resumed(
         passing_time(running.cluster, SPEED),
     ):
         configure(running)
-        method = kill_at(running, number, has_effect=has_effect)
+        method = kill_at(running, request_number(number), has_effect=has_effect)
         again = run_forked(polling_opendrs, APPLY)
 
     assert again.returncode == 0, (number, again.stdout, again.stderr)
@@ -248,7 +261,7 @@ def killed_and_resumed(
 
 
 def wait_for_start(running: RunningDouble) -> None:
-    for _ in range(600):
+    for _ in range(2400):
         if running.cluster.tasks:
             return
         Event().wait(0.05)

@@ -31,6 +31,7 @@ from support.pve_schema import Route, find_route, parameter_errors
 PREFIX = "/api2/json"
 TOKEN_VARIABLE = "PVE_DOUBLE_TOKEN"  # noqa: S105 - a name
 LOGIN = f"{TOKEN}={SECRET}"
+SLOW_MACHINE = {"timeout": 60.0, "node_timeout": 60.0}  # seconds for an answer
 _UPID = re.compile(
     r"UPID:[^:]+:[0-9A-Fa-f]{8}:[0-9A-Fa-f]{8,9}:[0-9A-Fa-f]{8}:[^:]+:[^:]*:[^:]+:"
 )
@@ -526,6 +527,7 @@ class RunningDouble:
             "hosts": tuple(server.host for server in self.servers),
             "token_env": TOKEN_VARIABLE,
             "fingerprints": (self.certificate.fingerprint,),
+            **SLOW_MACHINE,
         }
         return ProxmoxSettings(**(values | changes))
 
