@@ -85,7 +85,7 @@ def test_stopped_controller_finishes_running_steps(service: ControllerProcess) -
         service.send_request(node)
     requested = service.send_request("h1", LoadState.OVERLOADED, ["vm1"])
     eventually(
-        lambda: bool(service.has_logged("step-started")), 10, "a step is started"
+        lambda: bool(service.has_logged("step-started")), 30, "a step is started"
     )
 
     # Open connections of agents do not delay the end.
@@ -126,7 +126,7 @@ def test_stopped_controller_leaves_steps_of_failing_platform_to_the_next(
 
 
 def test_second_controller_is_rejected(service: ControllerProcess) -> None:
-    second = run_forked(opendrs_outside, RUN, cwd=service.place, timeout=30)
+    second = run_forked(opendrs_outside, RUN, cwd=service.place, timeout=PROMPT)
 
     assert second.returncode == 3
     last = second.stderr.splitlines()[-1]

@@ -11,7 +11,7 @@ import pytest
 
 from opendrs.controller import SystemClock
 from support.browser import DashboardPage, chromium, dashboard_page
-from support.dashboard_lab import DashboardLab, eventually
+from support.dashboard_lab import TIMEOUT, DashboardLab, eventually
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator
@@ -135,7 +135,8 @@ def _see_what_was_done(operator: Operator, lab: DashboardLab) -> int:
 def _execute(lab: DashboardLab, plan: str) -> int:
     """Approve a plan, wait for its end, and return its number of steps."""
     headers = {"Authorization": f"Bearer {lab.token('operator')}"}
-    with httpx2.Client(base_url=f"{lab.address}/api/v1", headers=headers) as api:
+    url = f"{lab.address}/api/v1"
+    with httpx2.Client(base_url=url, headers=headers, timeout=TIMEOUT) as api:
         found = api.get(f"/plans/{plan}")
         tag = {"If-Match": found.headers["ETag"]}
         api.put(f"/plans/{plan}/approval", json={}, headers=tag).raise_for_status()

@@ -20,11 +20,18 @@ import tomli_w
 from integration.libvirt_lab import eventually
 from support.forked_program import ForkedProgram, polling_opendrs
 from support.incus_documents import double, instance, metrics, resources, state
-from support.incus_double import CallMoment, Document, IncusDouble, TlsFiles
+from support.incus_double import (
+    TIMEOUT,
+    CallMoment,
+    Document,
+    IncusDouble,
+    TlsFiles,
+)
 
 pytestmark = pytest.mark.slow
 
 MACHINES = ("v1", "v2")
+PROMPT = 240.0  # seconds in which a command ends, on a busy machine
 NEED = (0.15, 1.2)  # of each machine: fraction of memory, load
 LAST_MOVE = "volatile.rebalance.last_move"
 APPLY = ("apply", "lab", "--yes", "--config", "opendrs.toml")
@@ -114,6 +121,7 @@ class Job:
                     "certificate": str(tls.directory / "client.crt"),
                     "key": str(tls.directory / "client.key"),
                     "fingerprint": tls.fingerprint(),
+                    "timeout": TIMEOUT,
                 }
             },
             "policy": {
@@ -128,7 +136,7 @@ class Job:
 
     def run_until_killed(self, kill: AtCall) -> None:
         """Run until the kill, or until the command has ended before."""
-        self._start(kill).wait(60)
+        self._start(kill).wait(PROMPT)
 
     def run_to_the_end(self) -> int:
         """Run until all is done, and return the exit status.
@@ -141,7 +149,7 @@ class Job:
             eventually(self.is_done, 30, "all has been moved and recorded")
             eventually(lambda: self._observations() > before + 1, 30, "a cycle more")
             process.terminate()
-        return process.wait(60)
+        return process.wait(PROMPT)
 
     def is_done(self) -> bool:
         """Return True if all machines have left h1 and Incus knows the time."""

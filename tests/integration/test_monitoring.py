@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -30,9 +31,11 @@ from support.builders import cluster
 from support.external_cluster import ExternalCluster, opendrs_outside
 from support.forked_program import ForkedProgram, run_forked
 from support.howto_pages import HowToPage
+from support.network import free_port
 
 COMMAND = (sys.executable, external_cluster.__file__)
 ADDRESS = "127.0.0.1:0"
+TIMEOUT = 60.0  # seconds in which something responds, on a busy machine
 MONITORING = Path(__file__).parents[2] / "docs/monitoring"
 PROMETHEUS, PROMTOOL = shutil.which("prometheus"), shutil.which("promtool")
 IMBALANCED = cluster(
@@ -106,7 +109,7 @@ class MonitoredProcess:
 
     def get(self, path: str) -> httpx2.Response:
         address = self.wait_for("metrics-listening")["address"]
-        return httpx2.get(f"http://{address}{path}")
+        return httpx2.get(f"http://{address}{path}", timeout=TIMEOUT)
 
     def end(self) -> None:
         self.process.kill()
@@ -153,25 +156,34 @@ def document(**tables: Any) -> dict[str, Any]:  # noqa: ANN401
     PROMETHEUS is None or PROMTOOL is None, reason="prometheus is not installed"
 )
 def test_prometheus_scrapes_controller(start: Start, tmp_path: Path) -> None:
-    running = start()
+    # One alert is about cycles that are late: some seconds are not.
+    running = start(controller={"interval": 25.0, "mode": "automatic"})
     running.wait_for("plan-executed")
     eventually(lambda: running.get("/ready").status_code == 200, 30, "it is ready")
     assert running.get("/health").json()["ok"]
-    with _prometheus(tmp_path, running.wait_for("metrics-listening")["address"]) as url:
-        moved = 'opendrs_steps_total{action="live-migration",outcome="done"}'
-        moves = len(running.events("step-finished"))
-        eventually(lambda: _query(url, moved) == [moves], 20, "the moves are counted")
-
-        assert _query(url, "up") == [1.0]
-        assert _query(url, "opendrs_lease_held") == [1.0]
-        assert _query(url, "opendrs_nodes{state='online'}") == [3.0]
-        assert sum(_query(url, "opendrs_plans{state='done'}")) >= 1
-        assert _query(url, "opendrs_plans{state='proposed'}") == [0.0]
-        assert len(_query(url, "opendrs_node_load_ratio")) == 6
-        assert _query(url, "count({guest!=''})") == []
-        for expression in _alert_expressions():
-            assert _query(url, expression) == [], expression
+    moves = len(running.events("step-finished"))
     assert moves > 0
+    expected = {
+        "up": [1.0],
+        'opendrs_steps_total{action="live-migration",outcome="done"}': [moves],
+        "opendrs_lease_held": [1.0],
+        "opendrs_nodes{state='online'}": [3.0],
+        "sum(opendrs_plans{state='done'}) >= bool 1": [1.0],
+        "opendrs_plans{state='proposed'}": [0.0],
+        "count(opendrs_node_load_ratio)": [6.0],
+        "count({guest!=''})": [],
+        **{expression: [] for expression in _alert_expressions()},
+    }
+    found: dict[str, list[float]] = {}
+
+    def is_as_expected() -> bool:  # a scrape may be late
+        found.update({expression: _query(url, expression) for expression in expected})
+        return found == expected
+
+    address = running.wait_for("metrics-listening")["address"]
+    with _prometheus(tmp_path, address) as url, suppress(pytest.fail.Exception):
+        eventually(is_as_expected, 20, "all are as expected")
+    assert found == expected
 
 
 def _alert_expressions() -> list[str]:
@@ -188,14 +200,12 @@ class _prometheus:  # noqa: N801 - used as a function
         job = {
             "job_name": "opendrs",
             "static_configs": [{"targets": [address]}],
-            "scrape_interval": "500ms",
-            "scrape_timeout": "500ms",
+            "scrape_interval": "2s",
+            "scrape_timeout": "2s",
         }
         path = place / "prometheus.yml"  # JSON is YAML
         path.write_text(json.dumps({"scrape_configs": [job]}))
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port = probe.getsockname()[1]
+        self._port = free_port()
         self._command = [
             str(PROMETHEUS),
             f"--config.file={path}",
@@ -218,13 +228,14 @@ class _prometheus:  # noqa: N801 - used as a function
 
 def _is_up(url: str) -> bool:
     try:
-        return httpx2.get(f"{url}/-/ready").status_code == 200
+        return httpx2.get(f"{url}/-/ready", timeout=TIMEOUT).status_code == 200
     except httpx2.HTTPError:
         return False
 
 
 def _query(url: str, expression: str) -> list[float]:
-    response = httpx2.get(f"{url}/api/v1/query", params={"query": expression})
+    parameters = {"query": expression}
+    response = httpx2.get(f"{url}/api/v1/query", params=parameters, timeout=TIMEOUT)
     assert response.status_code == 200, response.text
     return [float(each["value"][1]) for each in response.json()["data"]["result"]]
 
@@ -298,8 +309,11 @@ def test_reload_uses_new_configuration(start: Start) -> None:
     (loaded,) = rows(running, "configuration-loaded")
 
     assert sorted(loaded["changed"]) == ["controller", "policy", "policy.name", "rules"]
-    decided = running.wait_for("decision-made", 2)
-    assert decided["policy"] == "auto-rebalance"
+    eventually(
+        lambda: running.events("decision-made")[-1]["policy"] == "auto-rebalance",
+        60,
+        "the new policy decides",
+    )
     assert running.has_status("auto-rebalance")
 
 

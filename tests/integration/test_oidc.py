@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
 
-from opendrs.config.oidc_settings import OidcSettings
+from opendrs.config.oidc_settings import MAX_TIMEOUT, OidcSettings
 from opendrs.config.web_settings import WebSettings
 from opendrs.controller import SystemClock
 from support.browser import chromium, dashboard_page
+from support.network import free_port
 from support.oidc_provider import provider_process
-from support.operator_api import OperatorApi
+from support.operator_api import TIMEOUT, OperatorApi
 
 pytestmark = pytest.mark.slow
 USERS = {
@@ -28,8 +28,7 @@ USERS = {
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorApi]:
     place = tmp_path_factory.mktemp("oidc")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        listen = f"127.0.0.1:{free.getsockname()[1]}"
+    listen = f"127.0.0.1:{free_port()}"
     secret = place / "secret"
     secret.write_text("s3cret")
     with provider_process(place, USERS) as issuer:
@@ -39,6 +38,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorApi]:
             client_secret_file=secret,
             address=f"http://{listen}",
             name="the provider",
+            timeout=MAX_TIMEOUT,
             viewer=("staff",),
             operator=("vm-operators",),
             admin=("vm-admins",),
@@ -54,14 +54,14 @@ def browser(api: OperatorApi) -> httpx2.Client:
     return httpx2.Client(
         base_url=f"{api.address}/api/v1/",
         headers={"Sec-Fetch-Site": "same-origin"},
-        timeout=20,
+        timeout=TIMEOUT,
     )
 
 
 def answer(client: httpx2.Client, user: str) -> dict[str, str]:
     """Sign *user* in at the provider, and return what it sends back."""
     location = client.put("sign-in/oidc").json()["location"]
-    response = httpx2.post(location, data={"sub": user})
+    response = httpx2.post(location, data={"sub": user}, timeout=TIMEOUT)
     assert response.status_code in (302, 303), response.text
     found = parse_qs(urlsplit(response.headers["location"]).query)
     return {name: found[name][0] for name in ("state", "code")}

@@ -47,7 +47,7 @@ pytestmark = pytest.mark.skipif(
 HOSTS = ("h1", "h2", "h3")
 APPLY = ["apply", "cloud", "--yes", "--config", "opendrs.toml"]
 RUN = ["run", "opendrs.toml", "--once"]
-PROMPT = 60.0  # seconds in which a command ends, on a busy machine
+PROMPT = 240.0  # seconds in which a command ends, on a busy machine
 PARALLEL = 4
 
 

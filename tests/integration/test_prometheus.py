@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -39,6 +38,7 @@ from opendrs.simulation import SimulatedClock, SimulatedPlatform
 from support import command_cluster
 from support.builders import cluster
 from support.howto_pages import HowToPage
+from support.network import free_port
 from support.pve_cluster import PveCluster, PveGuest, PveNode
 from support.pve_double import TOKEN_VARIABLE
 from support.pve_fixtures import PVE_MARKS, Serve, platform_of, serve
@@ -48,6 +48,7 @@ from unit.cli.conftest import opendrs
 __all__ = ["opendrs", "serve"]  # fixtures
 
 SCRAPE_INTERVAL = 0.5  # seconds
+TIMEOUT = 120.0  # seconds until all is measured, on a busy machine
 WINDOW = 5.0  # seconds
 TOLERANCE = 0.25  # of rates, relative
 pause = threading.Event().wait
@@ -165,7 +166,11 @@ class Monitoring:
     def settings(self, **changes: Any) -> PrometheusSettings:  # noqa: ANN401
         return replace(
             PrometheusSettings(
-                url=self.url, exporters=("pve",), window=WINDOW, max_age=5.0
+                url=self.url,
+                exporters=("pve",),
+                window=WINDOW,
+                max_age=60.0,
+                timeout=60.0,
             ),
             **changes,
         )
@@ -179,7 +184,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitoring]:
     directory = tmp_path_factory.mktemp("prometheus")
     exporter = Exporter()
     nodes = {name: NodeExporter(name) for name in (A, B)}
-    port = _free_port()
+    port = free_port()
     process = _start(program, directory, port, exporter, nodes)
     monitoring = Monitoring(f"http://127.0.0.1:{port}", process, exporter, nodes)
     try:
@@ -190,13 +195,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitoring]:
         process.wait()
         for each in (exporter, *nodes.values()):
             each.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _start(
@@ -245,7 +243,7 @@ def _measured_snapshot(monitoring: Monitoring, exporters: tuple[str, ...]) -> Sn
     on a busy machine where scrapes are late.
     """
     platform = measured(monitoring.settings(exporters=exporters))
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + TIMEOUT
     found: dict[str, float | None] = {}
     while time.monotonic() < deadline:
         assert monitoring.process.poll() is None
@@ -255,7 +253,24 @@ def _measured_snapshot(monitoring: Monitoring, exporters: tuple[str, ...]) -> Sn
             if found == pytest.approx(LOAD, rel=TOLERANCE):
                 return snapshot
         pause(SCRAPE_INTERVAL)
-    pytest.fail(f"the rates are {found} after 60 s")
+    pytest.fail(f"the rates are {found} after {TIMEOUT:g} s")
+
+
+def after_a_scrape(check: Callable[[], None]) -> None:
+    """Call *check* until it passes.
+
+    A scrape that is too late on a busy machine hides all series until the next one.
+    """
+    deadline = time.monotonic() + TIMEOUT
+    while True:
+        try:
+            check()
+        except (AssertionError, PlatformError, pytest.fail.Exception):
+            if time.monotonic() > deadline:
+                raise
+            pause(SCRAPE_INTERVAL)
+        else:
+            return
 
 
 def _parts(snapshot: Snapshot) -> list[Node | Guest]:
@@ -298,12 +313,14 @@ def test_own_queries_give_further_loads(server: Monitoring) -> None:
         )
     }
 
-    snapshot = measured(server.settings(exporters=(), loads=loads)).observe()
+    def observe() -> None:
+        snapshot = measured(server.settings(exporters=(), loads=loads)).observe()
+        for each in _parts(snapshot):
+            assert each.loads == {"pages": MEMORY[each.id] * GIB}
+        for node in snapshot.nodes.values():
+            assert node.load_capacities == {"pages": 100 * GIB}
 
-    for each in _parts(snapshot):
-        assert each.loads == {"pages": MEMORY[each.id] * GIB}
-    for node in snapshot.nodes.values():
-        assert node.load_capacities == {"pages": 100 * GIB}
+    after_a_scrape(observe)
 
 
 def test_openstack_queries_name_guests_by_name_and_uuid(server: Monitoring) -> None:
@@ -316,7 +333,7 @@ def test_openstack_queries_name_guests_by_name_and_uuid(server: Monitoring) -> N
             return dict(values_of(Measure.GUEST_CPU, series))
 
         # On a busy machine a scrape can be late, and the rate too low for a moment.
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + TIMEOUT
         while cores() != pytest.approx(expected, rel=TOLERANCE):
             assert time.monotonic() < deadline, cores()
             pause(SCRAPE_INTERVAL)
@@ -332,7 +349,11 @@ def test_server_accepts_ready_made_query(
     settings = server.settings(exporters=(exporter,))
 
     with PrometheusClient("test", settings) as client:
-        assert values_of(measure, client.query(settings.promql[measure]))
+
+        def query() -> None:
+            assert values_of(measure, client.query(settings.promql[measure]))
+
+        after_a_scrape(query)
 
 
 def test_load_of_prometheus_gives_plan_of_own_load(server: Monitoring) -> None:
@@ -349,7 +370,7 @@ def test_load_of_prometheus_gives_plan_of_own_load(server: Monitoring) -> None:
 
     decisions = [
         Balance().decide(snapshot, None)
-        for snapshot in (own, measured(server.settings()).observe())
+        for snapshot in (own, _measured_snapshot(server, ("pve",)))
     ]
 
     assert decisions[0].plan == decisions[1].plan
@@ -380,12 +401,13 @@ def test_load_of_prometheus_gives_plan_of_proxmox(
         platform_of(running, load_window=0, guest_ids="id"), server.settings()
     )
 
-    decisions = [
-        Balance().decide(platform.observe(), None) for platform in (own, source)
-    ]
+    decision = Balance().decide(own.observe(), None)
 
-    assert decisions[0].plan == decisions[1].plan
-    assert [step.action.guest for step in decisions[0].plan.steps] == ["vm:102"]  # type: ignore[union-attr]
+    def decide() -> None:
+        assert Balance().decide(source.observe(), None).plan == decision.plan
+
+    after_a_scrape(decide)
+    assert [step.action.guest for step in decision.plan.steps] == ["vm:102"]  # type: ignore[union-attr]
 
 
 @with_double
@@ -406,9 +428,12 @@ def test_howto_commands_check_and_show_the_load(
     outputs: list[str] = []
 
     def run(command: str) -> None:
-        result = opendrs(*command.split()[1:])
-        assert result.status == 0, (command, result.out, result.err)
-        outputs.append(result.out)
+        def execute() -> None:
+            result = opendrs(*command.split()[1:])
+            assert result.status == 0, (command, result.out, result.err)
+            outputs.append(result.out)
+
+        after_a_scrape(execute)
 
     page.run({"opendrs check": run, "opendrs show": run})
 
@@ -429,17 +454,16 @@ def test_missing_series_makes_node_unknown(server: Monitoring) -> None:
     server.cluster.excluded.add("pve2")
     try:
         platform = measured(server.settings(window=2.0))
-        deadline = time.monotonic() + 20
-        while (node := platform.observe().nodes[B]).usage != Usage():
-            assert time.monotonic() < deadline, node.usage
-            pause(SCRAPE_INTERVAL)
-        snapshot = platform.observe()
+
+        def observe() -> None:
+            snapshot = platform.observe()
+            assert snapshot.nodes[A].usage.resources is not None
+            assert snapshot.nodes[B].usage == Usage()
+
+        after_a_scrape(observe)
     finally:
         server.cluster.excluded.clear()
         _wait_until_measured(server)
-
-    assert snapshot.nodes[A].usage.resources is not None
-    assert snapshot.nodes[B].usage == Usage()
 
 
 def test_stale_samples_make_load_unknown(server: Monitoring) -> None:
@@ -481,8 +505,11 @@ def test_unusable_query_raises_error(
 ) -> None:
     platform = measured(server.settings(queries={"node_cpu": query}))
 
-    with pytest.raises(error, match=message):
-        platform.observe()
+    def observe() -> None:
+        with pytest.raises(error, match=message):
+            platform.observe()
+
+    after_a_scrape(observe)
 
 
 def test_frozen_server_is_unavailable_after_timeout(server: Monitoring) -> None:
@@ -497,7 +524,7 @@ def test_frozen_server_is_unavailable_after_timeout(server: Monitoring) -> None:
 
 def test_unreachable_server_is_unavailable() -> None:
     settings = PrometheusSettings(
-        url=f"http://127.0.0.1:{_free_port()}", exporters=("pve",)
+        url=f"http://127.0.0.1:{free_port()}", exporters=("pve",)
     )
 
     with pytest.raises(PlatformUnavailableError, match="unreachable"):
@@ -513,12 +540,14 @@ def test_configured_load_source_is_checked_and_used(
     config.write_text(
         f'[platform.lab]\nkind = "command"\nsnapshot_command = {program}\n'
         f'[platform.lab.load]\nurl = "{server.url}"\nexporters = ["pve"]\n'
-        f"window = {WINDOW}\n"
+        f"window = {WINDOW}\ntimeout = 60\n"
     )
     settings = read_settings(config, PLATFORMS)
 
-    snapshot = connect_platform(settings.connection("lab")).observe()
-    (check,) = check_online(settings.platforms)
+    def observe() -> None:
+        snapshot = connect_platform(settings.connection("lab")).observe()
+        (check,) = check_online(settings.platforms)
+        assert snapshot.nodes[A].usage.cpu == pytest.approx(LOAD["pve1"], rel=TOLERANCE)
+        assert check.check.ok
 
-    assert snapshot.nodes[A].usage.cpu == pytest.approx(LOAD["pve1"], rel=TOLERANCE)
-    assert check.check.ok
+    after_a_scrape(observe)

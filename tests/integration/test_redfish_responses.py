@@ -34,9 +34,11 @@ class OddController(ThreadingHTTPServer):
     body: bytes = b"{}"
     headers: dict[str, str]
     delay = 0.0
+    daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), RequestHandler)
+        self.ended = Event()
         self.headers = {}
         self.requests: list[tuple[str, str, bytes]] = []
 
@@ -57,7 +59,7 @@ class RequestHandler(BaseHTTPRequestHandler):
         """Answer."""
         length = int(self.headers.get("Content-Length", 0))
         self.server.requests.append((self.command, self.path, self.rfile.read(length)))
-        Event().wait(self.server.delay)
+        self.server.ended.wait(self.server.delay)
         self.send_response(self.server.status)
         for name, value in self.server.headers.items():
             self.send_header(name, value)
@@ -82,7 +84,10 @@ def odd_controller(tmp_path: Path) -> Iterator[tuple[OddController, RedfishDrive
 
 
 def driver_of(
-    server: OddController, directory: Path, system: str | None = "1"
+    server: OddController,
+    directory: Path,
+    system: str | None = "1",
+    timeout: float = 60.0,
 ) -> RedfishDriver:
     """Return a driver that asks *server*, with what is in *directory*."""
     settings = RedfishSettings(
@@ -91,7 +96,7 @@ def driver_of(
         password_file=directory / "password",
         ca=directory / "ca.pem",
         system=system,
-        timeout=0.5,
+        timeout=timeout,
     )
     return RedfishDriver(NodeId("h1"), settings)
 
@@ -107,6 +112,7 @@ def serving(authority: trustme.CA) -> Iterator[OddController]:
     try:
         yield server
     finally:
+        server.ended.set()
         server.shutdown()
         server.server_close()
         thread.join()
@@ -280,10 +286,11 @@ def test_error_message_of_the_controller_is_reported(
 
 
 def test_unresponsive_controller_times_out(
-    odd_controller: tuple[OddController, RedfishDriver],
+    odd_controller: tuple[OddController, RedfishDriver], tmp_path: Path
 ) -> None:
-    server, driver = odd_controller
-    server.delay = 1.0
+    server, _ = odd_controller
+    driver = driver_of(server, tmp_path, timeout=0.5)
+    server.delay = 1000.0
 
     with pytest.raises(PlatformUnavailableError, match=r"timeout after 0\.5 s"):
         driver.state()

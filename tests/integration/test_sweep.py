@@ -10,8 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,8 @@ from support.sweeps import SMALL_SWEEP
 
 PROGRAM = str(Path(sys.executable).with_name("opendrs"))
 RESULTS, JOURNAL = Path("grid.parquet"), Path("grid.parquet.journal")
-RUNS = 12
+RUNS = 24
+LEFT = 8  # runs that are left when a sweep is interrupted
 WAIT_TIMEOUT = 120.0  # s, on a machine that is busy with other tests
 
 pytestmark = pytest.mark.slow
@@ -75,13 +76,47 @@ def journal() -> list[str]:
     return [json.loads(line)["id"] for line in lines]
 
 
-def wait_for_rows(process: subprocess.Popen[str], count: int) -> None:
-    """Wait until at least *count* runs are kept."""
+@contextmanager
+def stopped_sweep(
+    is_reached: Callable[[subprocess.Popen[str]], bool], most: int, *options: str
+) -> Iterator[subprocess.Popen[str]]:
+    """Begin a sweep, and stop all its processes at a moment; they are continued later.
+
+    On a busy machine it may have gone too far before it is stopped; another one is
+    begun then.
+
+    Args:
+        is_reached: Whether the moment has come.
+        most: Runs that may be kept at that moment.
+        options: Options of the sweep.
+    """
+    files = {path: path.read_bytes() for path in (RESULTS, JOURNAL) if path.exists()}
     end = time.monotonic() + WAIT_TIMEOUT
-    while len(journal()) < count:
-        assert time.monotonic() < end
-        with pytest.raises(subprocess.TimeoutExpired):  # or it ended too early
-            process.wait(0.02)
+    while time.monotonic() < end:
+        with sweep(*options) as process:
+            while process.poll() is None and not is_reached(process):
+                time.sleep(0.002)  # noqa: TID251 - for another process
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGSTOP)
+            try:
+                if process.poll() is None and len(journal()) <= most:
+                    yield process
+                    return
+            finally:
+                process.kill()
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGCONT)
+                process.wait()
+        for path in (RESULTS, JOURNAL):
+            path.unlink(missing_ok=True)
+        for path, content in files.items():
+            path.write_bytes(content)
+    pytest.fail("no sweep was stopped in time")
+
+
+def has_rows(count: int) -> Callable[[subprocess.Popen[str]], bool]:
+    """Return a function that is true once at least *count* runs are kept."""
+    return lambda _: len(journal()) >= count
 
 
 def children(pid: int) -> list[int]:
@@ -108,15 +143,22 @@ def wait_for_the_end(of: list[int]) -> None:
         threading.Event().wait(0.02)
 
 
+def interrupted(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Press Ctrl-C at a stopped sweep; return what it wrote."""
+    os.killpg(process.pid, signal.SIGINT)  # all of them, as a terminal does
+    os.killpg(process.pid, signal.SIGCONT)
+    return process.communicate(timeout=WAIT_TIMEOUT)
+
+
 def test_killed_sweep_computes_each_run_once() -> None:
     grid()
     kept: list[str] = []
     for more in (1, 5):
-        with sweep("--jobs", "2") as process:
-            wait_for_rows(process, len(kept) + more)
+        rows = has_rows(len(kept) + more)
+        most = RUNS - LEFT if more == 1 else RUNS - 1
+        with stopped_sweep(rows, most, "--jobs", "2") as process:
             workers = children(process.pid)
-            process.kill()
-            process.wait()
+        assert process.returncode == -signal.SIGKILL
         assert len(workers) >= 2
         wait_for_the_end(workers)
         assert not RESULTS.exists()
@@ -142,11 +184,10 @@ def test_results_stay_as_they_were_when_more_is_killed() -> None:
     before = RESULTS.read_bytes()
     grid()
 
-    with sweep("--jobs", "1") as process:
-        wait_for_rows(process, 3)
-        process.kill()
-        process.wait()
+    with stopped_sweep(has_rows(3), RUNS - LEFT, "--jobs", "1") as process:
+        pass
 
+    assert process.returncode == -signal.SIGKILL
     assert RESULTS.read_bytes() == before
     kept = len(journal())
     assert done("--jobs", "1")["computed"] == RUNS - 2 - kept
@@ -155,10 +196,8 @@ def test_results_stay_as_they_were_when_more_is_killed() -> None:
 def test_ctrl_c_reports_completed_runs() -> None:
     grid()
 
-    with sweep("--jobs", "2") as process:
-        wait_for_rows(process, 2)
-        os.killpg(process.pid, signal.SIGINT)  # all of them, as a terminal does
-        out, err = process.communicate(timeout=WAIT_TIMEOUT)
+    with stopped_sweep(has_rows(2), RUNS - LEFT, "--jobs", "2") as process:
+        out, err = interrupted(process)
 
     kept = len(journal())
     assert process.returncode == 130
@@ -172,12 +211,11 @@ def test_ctrl_c_reports_completed_runs() -> None:
 def test_ctrl_c_during_process_start_is_quiet() -> None:
     grid()
 
-    with sweep("--jobs", "2") as process:
-        while len(children(process.pid)) < 3:  # the third keeps account of the others
-            with pytest.raises(subprocess.TimeoutExpired):
-                process.wait(0.002)
-        os.killpg(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=WAIT_TIMEOUT)
+    def has_children(process: subprocess.Popen[str]) -> bool:
+        return len(children(process.pid)) >= 3  # the third keeps account of the others
+
+    with stopped_sweep(has_children, 0, "--jobs", "2") as process:
+        out, err = interrupted(process)
 
     assert (process.returncode, out, err.strip()) == (130, "", "")
     assert [each.name for each in Path().iterdir()] == ["grid.toml"]
@@ -185,10 +223,10 @@ def test_ctrl_c_during_process_start_is_quiet() -> None:
 
 def test_two_sweeps_with_the_same_results_do_not_mix() -> None:
     grid()
-    with sweep("--jobs", "1") as first:
-        wait_for_rows(first, 1)
+    with stopped_sweep(has_rows(1), RUNS - LEFT, "--jobs", "1") as first:
         with sweep("--jobs", "1") as second:
             _, err = second.communicate(timeout=WAIT_TIMEOUT)
+        os.killpg(first.pid, signal.SIGCONT)
         first.communicate(timeout=WAIT_TIMEOUT)
 
     assert second.returncode == 3

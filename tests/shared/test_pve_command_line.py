@@ -261,7 +261,7 @@ def killed_and_resumed(
 
 
 def wait_for_start(running: RunningDouble) -> None:
-    for _ in range(2400):
+    for _ in range(6000):
         if running.cluster.tasks:
             return
         Event().wait(0.05)

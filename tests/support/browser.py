@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DESKTOP, PHONE = (1440, 900), (390, 844)
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 _CHROMIUM = shutil.which("chromium")
-_WAITING = 60_000  # milliseconds, on a busy machine
+_WAITING = 240_000  # milliseconds, on a busy machine
 
 
 @contextmanager
@@ -29,7 +29,9 @@ def chromium(*options: str) -> Iterator[Browser]:
         pytest.skip("needs chromium")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(
-            executable_path=_CHROMIUM, args=["--no-sandbox", "--disable-gpu", *options]
+            executable_path=_CHROMIUM,
+            args=["--no-sandbox", "--disable-gpu", *options],
+            timeout=_WAITING,
         )
         yield browser
         browser.close()

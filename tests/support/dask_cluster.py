@@ -36,7 +36,7 @@ class DaskCluster:
     def worker(
         self, environment: Mapping[str, str] | None = None
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """Begin a worker with one thread; it ends at the end."""
+        """Begin a worker with one thread, and wait for it; it ends at the end."""
         options = (
             "--nthreads",
             "1",
@@ -45,9 +45,15 @@ class DaskCluster:
             LOCALHOST,
             *WORKER_OPTIONS,
         )
+        log = self.folder / "worker.log"
+        before = _registrations(log)
         with _running_process(
             ("worker", self.address, *options), self.folder, environment
         ) as process:
+            end = time.monotonic() + STARTUP_TIMEOUT
+            while _registrations(log) == before:
+                assert time.monotonic() < end
+                threading.Event().wait(0.05)
             yield process
 
     def worker_address(self) -> str:
@@ -80,6 +86,12 @@ def dask_cluster(folder: Path, workers: int) -> Iterator[DaskCluster]:
         for _ in range(workers):
             stack.enter_context(running.worker())
         yield running
+
+
+def _registrations(log: Path) -> int:
+    """Return how often a worker was registered at the scheduler."""
+    text = log.read_text(errors="replace") if log.exists() else ""
+    return text.count("Registered to:")
 
 
 @contextmanager

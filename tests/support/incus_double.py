@@ -30,6 +30,7 @@ import trustme
 from opendrs.platforms.incus import IncusSettings
 
 Document = dict[str, Any]
+TIMEOUT = 60.0  # seconds for an answer, on a busy machine
 SECRET = "0a1b2c3d-of-a-migration"  # noqa: S105 - not a real one
 EXTENSIONS = (
     "clustering",
@@ -318,6 +319,7 @@ def _error(code: int, message: str) -> Document:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     double: IncusDouble
+    ended: Event
 
     def do_GET(self) -> None:
         self._respond()
@@ -350,7 +352,7 @@ class _Handler(BaseHTTPRequestHandler):
         for failure in self.double.failures:
             if re.search(failure.pattern, request):
                 failure.act()
-                Event().wait(failure.delay)
+                self.ended.wait(failure.delay)
                 error = json.dumps(_error(failure.status, failure.message)).encode()
                 content = error if failure.body is None else failure.body
                 return failure.status, content, failure.drip
@@ -370,7 +372,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(content)
             for byte in content if drip else b"":
                 self.wfile.write(bytes([byte]))
-                Event().wait(drip)
+                if self.ended.wait(drip):
+                    break
         except OSError:
             self.close_connection = True
 
@@ -382,10 +385,13 @@ class _UnixServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 @contextmanager
 def serve_socket(double: IncusDouble, path: Path) -> Iterator[IncusSettings]:
     """Serve *double* at a unix socket and yield settings for it."""
-    handler = type("_SocketHandler", (_Handler,), {"double": double})
+    ended = Event()
+    options = {"double": double, "ended": ended}
+    handler = type("_SocketHandler", (_Handler,), options)
     with _UnixServer(str(path), handler) as server:
         Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        yield IncusSettings(socket=path)
+        yield IncusSettings(socket=path, timeout=TIMEOUT)
+        ended.set()
         server.shutdown()
 
 
@@ -418,6 +424,7 @@ class TlsFiles:
             "certificate": self.directory / "client.crt",
             "key": self.directory / "client.key",
             "server_certificate": self.directory / "cluster.crt",
+            "timeout": TIMEOUT,
         }
         return IncusSettings(**{**plain, **changes})
 
@@ -429,7 +436,12 @@ class TlsFiles:
             self.directory / f"{name}.crt", self.directory / f"{name}.key"
         )
         # Otherwise each body waits for an acknowledgment of its headers.
-        options = {"double": double, "disable_nagle_algorithm": True}
+        ended = Event()
+        options = {
+            "double": double,
+            "disable_nagle_algorithm": True,
+            "ended": ended,
+        }
         handler = type("_TlsHandler", (_Handler,), options)
         server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         server.daemon_threads = True
@@ -440,5 +452,6 @@ class TlsFiles:
         try:
             yield f"https://127.0.0.1:{server.server_address[1]}"
         finally:
+            ended.set()
             server.shutdown()
             server.server_close()

@@ -23,6 +23,7 @@ from opendrs.model import GIB, GuestId
 from opendrs.platforms.openstack.settings import OpenStackSettings
 
 CLOUD = "double"
+TIMEOUT = 60.0  # seconds for an answer, on a busy machine
 NODE_CPUS, NODE_MEMORY = 16, 64  # cores, GiB
 BEFORE, AFTER = "before", "after"
 RUNNING = "running"
@@ -378,7 +379,7 @@ class ServedDouble:
     @property
     def settings(self) -> OpenStackSettings:
         return OpenStackSettings(
-            cloud=CLOUD, clouds_file=self.clouds_file, timeout=10.0
+            cloud=CLOUD, clouds_file=self.clouds_file, timeout=TIMEOUT
         )
 
     @property
@@ -388,7 +389,8 @@ class ServedDouble:
             "kind": "openstack",
             "cloud": CLOUD,
             "clouds_file": str(self.clouds_file),
-            "load": {"url": self.url, "queries": QUERIES},
+            "timeout": TIMEOUT,
+            "load": {"url": self.url, "queries": QUERIES, "timeout": TIMEOUT},
         }
 
 

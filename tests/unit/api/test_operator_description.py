@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from opendrs.ports import Role
-from support.operator_api import OperatorApi
+from support.operator_api import TIMEOUT, OperatorApi
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[3]
@@ -52,7 +52,10 @@ def test_every_response_is_as_described(
 ) -> None:
     for role in Role:
         case.call_and_validate(
-            base_url=api.address, headers=headers[role], excluded_checks=EXCLUDED
+            base_url=api.address,
+            headers=headers[role],
+            excluded_checks=EXCLUDED,
+            timeout=TIMEOUT,
         )
 
 
@@ -65,7 +68,11 @@ def test_sequences_of_requests_are_as_described(
     class Requests(DESCRIPTION.as_state_machine()):  # type: ignore[misc]  # made at run time
         def get_call_kwargs(self, case: schemathesis.Case[Any]) -> dict[str, Any]:
             del case
-            return {"base_url": api.address, "headers": credentials}
+            return {
+                "base_url": api.address,
+                "headers": credentials,
+                "timeout": TIMEOUT,
+            }
 
         def validate_response(
             self,
