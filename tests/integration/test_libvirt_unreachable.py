@@ -131,7 +131,7 @@ def proxy_line(lab: LibvirtLab) -> Iterator[ProxyLine]:
 def platform_over(proxy_line: ProxyLine, lab: LibvirtLab) -> LibvirtPlatform:
     """Return the lab with *proxy_line* to its first host."""
     nodes = {"h1": proxy_line.uri, "h2": lab.uri(2), "h3": lab.uri(3)}
-    return lab.platform(nodes=nodes, bandwidth=MIB, sample=0.1, timeout=1.0)
+    return lab.platform(nodes=nodes, bandwidth=MIB, sample=0.1, timeout=5.0)
 
 
 def execution_context(

@@ -91,7 +91,7 @@ def test_idle_hosts_are_powered_off(lab: LibvirtLab, tmp_path: Path) -> None:
 def test_killed_apply_recovers_its_power_off(lab: LibvirtLab, tmp_path: Path) -> None:
     rack = PowerLab(lab)
     rack.vm(1, "vm1")
-    power = rack.settings(delay=4.0)
+    power = rack.settings(delay=12.0)
     operator = CommandLineOperator(lab, tmp_path, migration={"power": power})
     killed = subprocess.Popen(  # noqa: S603 - our own command
         operator.command("apply", "lab", "--yes", *CONSOLIDATE),
