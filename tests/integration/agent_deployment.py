@@ -6,6 +6,7 @@ and is started again when the host is. The controller runs beside the switch.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -120,6 +121,16 @@ class AgentDeployment:
         return tuple(
             step for step in self.steps() if step.task and step.outcome is None
         )
+
+    def is_stopped_during_a_step(self) -> bool:
+        """Stop the controller by SIGSTOP if a step is unfinished; return if it was."""
+        if not self.unfinished_steps() or self._controller is None:
+            return False
+        self._controller.send_signal(signal.SIGSTOP)
+        if self.unfinished_steps():
+            return True
+        self._controller.send_signal(signal.SIGCONT)  # the step ended meanwhile
+        return False
 
     def requests(self) -> tuple[RequestRecord, ...]:
         """Return the newest request of each node."""

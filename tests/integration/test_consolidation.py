@@ -72,7 +72,7 @@ def consolidate_idle_guests(
     lab: LibvirtLab, rack: PowerLab, deployed: AgentDeployment
 ) -> None:
     """Let the cluster shrink to two hosts, and all but one crash on the way."""
-    eventually(lambda: bool(deployed.unfinished_steps()), 90, "a guest is on its way")
+    eventually(deployed.is_stopped_during_a_step, 90, "a guest is on its way")
     deployed.crash_controller()
     assert deployed.unfinished_steps()
     for host in HOSTS[1:]:

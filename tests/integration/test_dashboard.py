@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from support.browser import DESKTOP, PHONE, DashboardPage, chromium, dashboard_page
-from support.dashboard_lab import PLATFORM, DashboardLab, eventually
+from support.dashboard_lab import PLATFORM, TIMEOUT, DashboardLab, eventually
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -340,7 +340,9 @@ def test_node_page_has_the_guests_that_cause_its_load(
         guests = dashboard.panel("Guests (14)")
         page.get_by_text("The most loaded resource is").wait_for()
         rows = guests.locator(".table-body .table-row")
-        shares = [_percent(rows.nth(row).inner_text()) for row in range(14)]
+        rows.nth(13).wait_for()
+        shares = [_percent(text) for text in rows.all_inner_texts()]  # at one time
+        assert len(shares) == 14
         assert shares == sorted(shares, reverse=True)
         assert shares[0] > 0
 
@@ -364,7 +366,7 @@ def test_admin_creates_a_token_sees_it_once_and_revokes_it(
         secret = page.locator(".secret").inner_text()
         headers = {"Authorization": f"Bearer {secret}"}
         plans = f"{lab.address}/api/v1/plans"
-        assert httpx2.get(plans, headers=headers).status_code == 200
+        assert httpx2.get(plans, headers=headers, timeout=TIMEOUT).status_code == 200
         page.get_by_role("button", name="Hide it").click()
         assert secret not in page.content()
         row = page.get_by_role("table").get_by_role("row").filter(has_text="grafana")
@@ -373,7 +375,7 @@ def test_admin_creates_a_token_sees_it_once_and_revokes_it(
         dialog.get_by_role("button", name="Revoke").click()
 
         row.get_by_text("revoked").wait_for()
-        assert httpx2.get(plans, headers=headers).status_code == 401
+        assert httpx2.get(plans, headers=headers, timeout=TIMEOUT).status_code == 401
 
 
 def test_drill_and_backtest_are_listed_with_their_results(
@@ -383,7 +385,7 @@ def test_drill_and_backtest_are_listed_with_their_results(
 
     with dashboard_page(browser, lab.address) as dashboard:
         page = dashboard.page
-        page.set_default_timeout(300_000)  # the process of the jobs starts
+        page.set_default_timeout(600_000)  # the process of the jobs starts
         dashboard.sign_in(lab.token("viewer"))
         dashboard.show("jobs")
         page.get_by_label("Node that fails").select_option("node03")
