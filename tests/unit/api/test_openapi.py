@@ -84,6 +84,7 @@ def test_every_answer_is_as_described(
         base_url=address,
         headers={"Authorization": f"Bearer {node_token('h1')}"},
         verify=str(vouched.ca),
+        timeout=120,  # on a busy machine
         # What has the right form may be stale all the same, or contradict itself.
         excluded_checks=[positive_data_acceptance],
     )
