@@ -359,13 +359,14 @@ def running_lab(driver: str) -> Iterator[NovaLab]:
             lab.down()
 
 
-@pytest.fixture(scope="session")
+# Between modules the processes end: those of a lab that was used compute all the time.
+@pytest.fixture(scope="module")
 def nova_hosts() -> Iterator[NovaLab]:
     with running_lab(QUICK_DRIVER) as lab:
         yield lab
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def slow_nova_hosts() -> Iterator[NovaLab]:
     with running_lab(SLOW_DRIVER) as lab:
         yield lab

@@ -378,7 +378,7 @@ def test_apply_aborts_migration_after_timeout(
     each_nova: NovaLab, tmp_path: Path
 ) -> None:
     guests = [each_nova.boot(f"vm{n}") for n in range(2)]
-    limits: dict[str, object] = {"migration_timeout": 2.0}
+    limits: dict[str, object] = {"migration_timeout": 1.0}
     with monitored(each_nova, dict.fromkeys(guests, 1.0), tmp_path) as url:
         status, output = Operator(each_nova, tmp_path, url, limits).apply()
 
