@@ -36,7 +36,7 @@ from opendrs.model import Limits, NodeId, NodeState, Snapshot
 from opendrs.policies import DecisionReason, Drain, Policy, Return, guests_on
 from opendrs.store import OPERATOR_PREFIX
 
-MAX_METRICS_POLLS = int(METRICS_TIMEOUT / POLL_INTERVAL)
+MAX_POLLS = int(METRICS_TIMEOUT / POLL_INTERVAL)
 
 
 def preview_drain(
@@ -50,7 +50,16 @@ def preview_drain(
         PlatformError: The cluster cannot be observed.
         StoreError: The store cannot be read.
     """
-    observed = observe(source)
+    return _preview_of(observe(source), source, settings, policy, node)
+
+
+def _preview_of(
+    observed: Snapshot,
+    source: ClusterSource,
+    settings: Settings,
+    policy: Policy[Any],
+    node: NodeId,
+) -> DrainPreview:
     require_drainable(node, observed)
     # First, as in a cycle: nothing is reserved on a drained node.
     drained = in_maintenance(observed, node)
@@ -78,7 +87,9 @@ def wait_until_drained(
     """Wait until a controller has moved all guests off a node that can leave it.
 
     While migrations are in progress or metrics are missing, it is unknown which guests
-    can leave. Guests whose metrics are still missing after two minutes remain.
+    can leave. Guests whose metrics are still missing after two minutes remain. A node
+    that does not respond, and a platform that cannot be reached, may take two minutes
+    as well.
 
     Args:
         task: The command.
@@ -94,13 +105,17 @@ def wait_until_drained(
         StoreError: The store cannot be read.
     """
     node = preview.node
-    polls_left = MAX_METRICS_POLLS
+    polls_left, silent_polls = MAX_POLLS, 0
 
     def is_drained(now: Snapshot) -> bool:
-        nonlocal preview, polls_left
+        nonlocal preview, polls_left, silent_polls
+        silent_polls = 0 if _responds(node, now) else silent_polls + 1
+        if 0 < silent_polls <= MAX_POLLS:
+            check()
+            return False
         undecided = preview.awaits_migrations or preview.awaits_metrics
         if undecided or guests_on(now, {node}) <= frozenset(preview.remaining):
-            preview = preview_drain(task.source, task.settings, task.policy, node)
+            preview = _preview_of(now, task.source, task.settings, task.policy, node)
             polls_left -= preview.awaits_metrics
             undecided = preview.awaits_migrations or (
                 preview.awaits_metrics and polls_left > 0
@@ -124,12 +139,17 @@ def require_drainable(node: NodeId, snapshot: Snapshot) -> None:
     if node not in snapshot.nodes:
         known = ", ".join(sorted(snapshot.nodes))
         raise UnknownNodeError(f"{repr_value(node)}: no such node (nodes: {known})")
-    state = snapshot.nodes[node].state
-    if state not in (NodeState.ONLINE, NodeState.MAINTENANCE):
+    if not _responds(node, snapshot):
+        state = snapshot.nodes[node].state
         raise ConfigurationError(
             f"{node}: expected an online node, got state {state}",
             code=DiagnosticCode.INCONSISTENT,
         )
+
+
+def _responds(node: NodeId, snapshot: Snapshot) -> bool:
+    state = snapshot.nodes[node].state if node in snapshot.nodes else None
+    return state in (NodeState.ONLINE, NodeState.MAINTENANCE)
 
 
 def drain_blocker(source: ClusterSource, settings: Settings) -> str:

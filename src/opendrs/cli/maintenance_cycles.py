@@ -7,8 +7,16 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception_type,
+    stop_after_attempt,
+    wait_fixed,
+)
+
 from opendrs.arrays import SkipReason
-from opendrs.cli.console import console
+from opendrs.cli.console import console, warn
 from opendrs.cli.output import ProgressObserver
 from opendrs.cli.platform_store import open_store
 from opendrs.cli.platforms import ClusterSource
@@ -26,7 +34,7 @@ from opendrs.controller import (
 )
 from opendrs.controller.consent import ConsentApproval
 from opendrs.controller.maintenance import MaintenanceDecisionSource
-from opendrs.errors import LeaseLostError
+from opendrs.errors import LeaseLostError, PlatformUnavailableError
 from opendrs.model import NodeId, Snapshot, format_count
 from opendrs.policies import DecisionReason, Policy, guests_on
 from opendrs.ports import Outcome, StepRecord, Store
@@ -130,11 +138,19 @@ def wait_until(
     """Wait until *is_done*, and print how many guests are on *node* when it changes.
 
     Raises:
-        PlatformError: The cluster cannot be observed.
+        PlatformError: The cluster cannot be observed, also after two minutes.
     """
     screen, shown = console(min_width=1), -1
+    observing = Retrying(
+        retry=retry_if_exception_type(PlatformUnavailableError),
+        wait=wait_fixed(RETRY_INTERVAL),
+        stop=stop_after_attempt(MAX_RETRIES),
+        sleep=task.source.clock.sleep,
+        before_sleep=_warn_of_retry,
+        reraise=True,
+    )
     while True:
-        snapshot = observe(task.source)
+        snapshot = observing(observe, task.source)
         left = len(guests_on(snapshot, {node}))
         if left != shown and task.shows_progress:
             screen.print(f"{node}: {format_count(left, 'guest')}")
@@ -142,6 +158,11 @@ def wait_until(
         if is_done(snapshot):
             return snapshot
         task.source.clock.sleep(poll_interval)
+
+
+def _warn_of_retry(state: RetryCallState) -> None:
+    assert state.outcome is not None  # noqa: S101 - an attempt has failed
+    warn(f"{state.outcome.exception()}; retry in {RETRY_INTERVAL:g} s")
 
 
 class _MaintenanceObserver:

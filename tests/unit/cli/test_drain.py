@@ -19,7 +19,16 @@ from opendrs.config.controller_settings import Mode
 from opendrs.config.platform_kinds import PlatformKind
 from opendrs.controller import SystemClock
 from opendrs.controller.modes import BREAKER_KEY, MODE_KEY, ModeChange
-from opendrs.model import GIB, GuestId, GuestState, NodeId, Relocation, Snapshot
+from opendrs.errors import PlatformUnavailableError
+from opendrs.model import (
+    GIB,
+    GuestId,
+    GuestState,
+    NodeId,
+    NodeState,
+    Relocation,
+    Snapshot,
+)
 from opendrs.ports import (
     PlanApproval,
     PlanChange,
@@ -306,6 +315,49 @@ def test_wait_for_a_drain_outlasts_missing_metrics(
     )
     assert before == {"a": "metrics-missing", "backup": "guest-locked"}
     assert after == {"backup": "guest-locked"}
+    assert lab.on("n1") == ["backup"]
+
+
+def test_wait_for_a_drain_outlasts_a_platform_and_a_node_that_do_not_respond(
+    lab: Lab,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A node hides its guests while it does not respond: it is not empty then."""
+    lab.replace(cluster_of("a", "backup"))
+    observe, failures = SimulatedPlatform.observe, 0
+
+    def fail_to_observe() -> None:
+        nonlocal failures
+        failures = 3
+
+    def observe_after_failures(platform: SimulatedPlatform) -> Snapshot:
+        nonlocal failures
+        failures -= failures > 0
+        if failures > 1:
+            raise PlatformUnavailableError("lab: GET /nodes", "timeout")
+        snapshot = observe(platform)
+        if failures == 0:
+            return snapshot
+        node = replace(snapshot.nodes[NodeId("n1")], state=NodeState.UNKNOWN)
+        guests = {
+            name: guest
+            for name, guest in snapshot.guests.items()
+            if guest.node != node.id
+        }
+        return replace(snapshot, nodes={**snapshot.nodes, node.id: node}, guests=guests)
+
+    monkeypatch.setattr(SimulatedPlatform, "observe", observe_after_failures)
+
+    with SqliteStore(tmp_path / "record.sqlite") as store:
+        document = wait_beside_controller(
+            *(lab, monkeypatch, store),
+            fail_to_observe,
+            lambda: None,
+            lambda: lab.platform.start(migration("a", "n1", "n3")),
+        )
+
+    assert {each["guest"] for each in document["remaining"]} == {"backup"}
     assert lab.on("n1") == ["backup"]
 
 
