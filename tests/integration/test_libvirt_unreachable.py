@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
 
@@ -131,7 +132,7 @@ def proxy_line(lab: LibvirtLab) -> Iterator[ProxyLine]:
 def platform_over(proxy_line: ProxyLine, lab: LibvirtLab) -> LibvirtPlatform:
     """Return the lab with *proxy_line* to its first host."""
     nodes = {"h1": proxy_line.uri, "h2": lab.uri(2), "h3": lab.uri(3)}
-    return lab.platform(nodes=nodes, bandwidth=MIB, sample=0.1, timeout=5.0)
+    return lab.platform(nodes=nodes, bandwidth=MIB, sample=0.1, timeout=2.0)
 
 
 def execution_context(
@@ -213,7 +214,8 @@ def test_lost_migration_counts_until_its_host_is_reachable(
     lab.fill_memory_faster(1, "vm")
     eventually(lambda: lab.locate("vm") == (2,), 60, "it has arrived")
     eventually(lambda: _nothing_left(platform, store), 30, "its end is seen")
-    done = execute(Plan((SECOND,)), given, run="third").records[0]
+    patient = replace(given, limits=replace(given.limits, migration_timeout=300))
+    done = execute(Plan((SECOND,)), patient, run="third").records[0]
 
     assert lost.outcome is Outcome.LOST
     assert denied.outcome is Outcome.REJECTED
