@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import httpx2
 import tomli_w
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from integration.libvirt_lab import eventually
 from opendrs.config.api_schema import (
@@ -169,9 +170,9 @@ def _repeated(send: Callable[[], httpx2.Response]) -> httpx2.Response:
     The controller closes connections after a minute, or if a handshake takes too long;
     agents repeat their requests then.
     """
-    for _ in range(10):
-        try:
-            return send()
-        except httpx2.TransportError:
-            continue
-    return send()
+    retrying = Retrying(
+        retry=retry_if_exception_type(httpx2.TransportError),
+        stop=stop_after_attempt(11),
+        reraise=True,
+    )
+    return retrying(send)

@@ -13,7 +13,7 @@ from time import CLOCK_BOOTTIME, clock_gettime, monotonic
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import NullPool, create_engine, make_url, text
+from sqlalchemy import Engine, NullPool, create_engine, make_url, text
 
 from integration.libvirt_lab import eventually
 from opendrs.config.settings import MAX_LEASE_TIME
@@ -102,6 +102,11 @@ def holder(postgresql_url: str) -> Iterator[Holder]:
         yield started
 
 
+def engine_of(url: str) -> Engine:
+    """Return connections of this test alone, which are closed after use."""
+    return create_engine(url.replace("://", "+psycopg://", 1), poolclass=NullPool)
+
+
 def store(url: str, platform: str = "lab", lease_time: float = KEPT) -> PostgresqlStore:
     return PostgresqlStore(url, platform, lease_time=lease_time)
 
@@ -149,7 +154,7 @@ def test_lease_is_renewed(postgresql_url: str) -> None:
 
 def renewed(url: str) -> None:
     """Wait until the lease has another end than now."""
-    engine = create_engine(url.replace("://", "+psycopg://", 1), poolclass=NullPool)
+    engine = engine_of(url)
 
     def expires_at() -> object:
         with engine.connect() as connection:
@@ -240,12 +245,10 @@ def test_frozen_server_forbids_starts_and_recovers(
 def test_ended_connections_are_replaced(postgresql_url: str) -> None:
     with store(postgresql_url) as opened:
         opened.save("key", {"value": 1})
-        engine = create_engine(postgresql_url.replace("://", "+psycopg://", 1))
-        with engine.begin() as other:
+        with engine_of(postgresql_url).begin() as other:
             others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             others += "WHERE pid <> pg_backend_pid() AND datname = current_database()"
             other.execute(text(others))
-        engine.dispose()
 
         assert opened.load("key") == {"value": 1}
 
@@ -303,11 +306,9 @@ def test_holder_of_the_lease_is_visible_to_readers(
 
 
 @pytest.fixture
-def shift(postgresql_url: str) -> Iterator[Callable[[float], None]]:
-    """Put a clock before that of the server; yield a function that sets it."""
-    engine = create_engine(
-        postgresql_url.replace("://", "+psycopg://", 1), poolclass=NullPool
-    )
+def shift(postgresql_url: str) -> Callable[[float], None]:
+    """Put a clock before that of the server; return a function that sets it."""
+    engine = engine_of(postgresql_url)
     name = make_url(postgresql_url).database
     statements = (
         "CREATE SCHEMA shift",
@@ -328,8 +329,7 @@ def shift(postgresql_url: str) -> Iterator[Callable[[float], None]]:
                 text("UPDATE shift.ahead SET seconds = :s"), {"s": seconds}
             )
 
-    yield set_ahead
-    engine.dispose()
+    return set_ahead
 
 
 def test_server_clock_set_forward_lets_one_process_write(

@@ -165,8 +165,12 @@ class TextTable:
 
         There is one table, unless no cell may wrap and the terminal is too narrow.
         """
-        every = range(len(self._columns))
-        part: tuple[int, ...] = (0,)
+        every = tuple(range(len(self._columns)))
+        may_wrap = not set(self._columns) <= set(self._no_wrap)
+        if may_wrap or self._fits(screen, options, every):
+            yield every
+            return
+        part = every[:1]
         for column in every[1:]:
             wider = (*part, column)
             if len(part) > 1 and not self._fits(screen, options, wider):
@@ -178,8 +182,6 @@ class TextTable:
     def _fits(
         self, screen: Console, options: ConsoleOptions, columns: Sequence[int]
     ) -> bool:
-        if not set(self._columns) <= set(self._no_wrap):
-            return True
         unlimited = options.update(max_width=sys.maxsize)
         width = Measurement.get(screen, unlimited, self._rich_table(columns)).maximum
         return width <= options.max_width

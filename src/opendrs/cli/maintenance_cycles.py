@@ -41,7 +41,7 @@ from opendrs.ports import Outcome, StepRecord, Store
 
 RETRY_INTERVAL = 5.0  # seconds until a decision that lacks measurements is repeated
 POLL_INTERVAL = 2.0  # seconds between two looks at a node
-METRICS_TIMEOUT = 120.0  # seconds; some platforms need two samples
+METRICS_TIMEOUT = 120.0  # seconds; some platforms need two samples, or are silent
 MAX_RETRIES = int(METRICS_TIMEOUT / RETRY_INTERVAL)
 _TEMPORARY = (SkipReason.METRICS_MISSING, SkipReason.MIGRATION_IN_PROGRESS)
 
@@ -129,11 +129,7 @@ def _is_final(decided: RecordedDecision, made: Sequence[StepRecord]) -> bool:
 
 
 def wait_until(
-    task: MaintenanceTask,
-    node: NodeId,
-    is_done: Callable[[Snapshot], bool],
-    *,
-    poll_interval: float = POLL_INTERVAL,
+    task: MaintenanceTask, node: NodeId, is_done: Callable[[Snapshot], bool]
 ) -> Snapshot:
     """Wait until *is_done*, and print how many guests are on *node* when it changes.
 
@@ -157,7 +153,7 @@ def wait_until(
         shown = left
         if is_done(snapshot):
             return snapshot
-        task.source.clock.sleep(poll_interval)
+        task.source.clock.sleep(POLL_INTERVAL)
 
 
 def _warn_of_retry(state: RetryCallState) -> None:
