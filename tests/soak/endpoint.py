@@ -151,9 +151,15 @@ class Endpoint:
             self._kill(method, found)
         return found
 
-    def answer_former(self, method: str, *arguments: Any) -> object:  # noqa: ANN401
-        """Return what a former leader is answered; it must not change anything."""
-        if method in ("start", "abort", "committing"):
+    def answer_former(self, previous: str, method: str, *arguments: Any) -> object:  # noqa: ANN401
+        """Return what a former leader is answered; it must not change anything.
+
+        It may try to commit: the server has ended its transaction, because it was idle
+        for the time of the lease. After *previous* `committing`, the call `changed`
+        shows that the commit succeeded.
+        """
+        commits = (previous, method) == ("committing", "changed")
+        if commits or method in ("start", "abort"):
             facts = " ".join(map(str, arguments))
             self._cluster.report_event("former", method=method, facts=facts)
         if method in ("start", "abort"):

@@ -40,6 +40,7 @@ class Member:
         answer: What it is answered when it goes on.
         is_waiting: Whether it waits for that: before it leads, or stopped by SIGSTOP.
         has_led: Whether it has acquired the lease.
+        stopped_at: The call at which it was stopped by SIGSTOP; empty for none.
     """
 
     pid: int
@@ -47,6 +48,7 @@ class Member:
     answer: object = None
     is_waiting: bool = True
     has_led: bool = False
+    stopped_at: str = ""
 
     def kill(self) -> None:
         """End it by SIGKILL."""
@@ -173,6 +175,7 @@ class ControllerGroup:
                 elif death.by == FREEZE:
                     os.kill(leader.pid, signal.SIGSTOP)
                     leader.answer, leader.is_waiting = death.answer, True
+                    leader.stopped_at = request[0]
                     self._former.append(leader)
                     return KILLED, str(death)
                 else:
@@ -187,9 +190,12 @@ class ControllerGroup:
         for member in self._former:
             if member.is_waiting:
                 member.proceed()
+            previous = member.stopped_at
             with suppress(EOFError, OSError):
                 while (request := member.line.recv())[0] != "ending":
-                    member.line.send(self.endpoint.answer_former(*request))
+                    answer = self.endpoint.answer_former(previous, *request)
+                    member.line.send(answer)
+                    previous = request[0]
             member.kill()
         if self._former:
             self.endpoint.resume()

@@ -8,7 +8,9 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from random import Random
 from types import ModuleType
 
 import pytest
@@ -27,8 +29,10 @@ from opendrs.store.row_lease import RowLease
 from soak import checker as judging
 from soak import consent, invariants, record, undo
 from soak.checker import InvariantChecker
-from soak.cluster import GIB, Rule
+from soak.cluster import GIB, Cluster, Rule
+from soak.endpoint import Endpoint
 from soak.invariants import CheckedLimits, Invariant
+from soak.platform import FaultyPlatform
 from soak.record import Record, SqliteDatabase
 from soak.run import SoakRun
 from support.postgresql_server import PostgresqlServer
@@ -692,3 +696,45 @@ def test_soak_run_without_fencing_violates_leader(
     result = SoakRun(1, tmp_path, server=postgresql_server).run()
 
     assert Invariant.LEADER in result.violated
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_soak_run_without_a_checked_token_violates_leader(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    postgresql_server: PostgresqlServer,
+) -> None:
+    monkeypatch.setattr(RowLease, "require", lambda *_: None)
+
+    result = SoakRun(1, tmp_path, server=postgresql_server).run()
+
+    assert Invariant.LEADER in result.violated
+
+
+@pytest.mark.parametrize(
+    ("calls", "violates"),
+    [
+        (["changing", "committing", "log"], False),
+        (["changed", "changing"], False),
+        (["committing", "changed"], True),
+        (["start"], True),
+        (["abort"], True),
+    ],
+    ids=["commit fails", "committed before", "commits", "starts", "aborts"],
+)
+def test_former_leader_violates_by_a_change_alone(
+    calls: list[str], *, violates: bool, tmp_path: Path
+) -> None:
+    script = EventScript(tmp_path)
+    draw = Random(0)  # noqa: S311 - no secret
+    cluster = Cluster(draw)
+    cluster.report = script.judge.event
+    platform = FaultyPlatform(cluster=cluster, draw=draw)
+    endpoint = Endpoint(cluster, platform, script.judge, draw)
+
+    for previous, method in pairwise(["", *calls]):
+        endpoint.answer_former(previous, method)
+
+    violated = [each.invariant for each in script.judge.violations]
+    assert violated == [Invariant.LEADER] * violates

@@ -46,6 +46,9 @@ PROCESSES.set_forkserver_preload(
         "support.external_cluster",
     ]
 )
+# Of all exit statuses: multiprocessing reads each of them once, also those of other
+# processes whenever one is started, and reports 255 to a thread that comes too late.
+_STATUS_LOCK = Lock()
 POLL = 0.1  # most seconds between two polls of tasks, instead of one
 Program = Callable[[Sequence[str]], int]  # called with the arguments; the exit status
 
@@ -98,15 +101,15 @@ class ForkedProgram:
                 ),
                 daemon=True,
             )
-            self._process.start()
+            with _STATUS_LOCK:
+                self._process.start()
         assert self._process.pid is not None
         self.pid: int = self._process.pid
-        self._lock = Lock()  # the exit status can be read once
 
     @property
     def returncode(self) -> int | None:
         """The exit status, or the negative number of the signal; None while it runs."""
-        with self._lock:
+        with _STATUS_LOCK:
             return self._process.exitcode
 
     def poll(self) -> int | None:
