@@ -11,7 +11,7 @@ from opendrs.cli.formatting import UNKNOWN, format_percent
 from opendrs.metrics import ImbalanceMetric, LoadModel, node_loads
 from opendrs.model import NodeId, Snapshot
 from opendrs.policies.load_metrics import load_metrics
-from opendrs.rules import ViolationChange, count_strict
+from opendrs.rules import ViolationChange, count_strict, split_drains
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,13 @@ def print_change(
     _add_peak_row(listing, "highest memory load", before.memory, after.memory)
     imbalance = [_ratio_text(load.imbalance) for load in (before, after)]
     add_row(listing, "imbalance (CV)", imbalance[0], "", imbalance[1], "")
-    violated = [str(count_strict(each)) for each in (rules.before, rules.after)]
+    split = [split_drains(each) for each in (rules.before, rules.after)]
+    violated = [str(count_strict(others)) for others, _ in split]
     add_row(listing, "violated strict rules", violated[0], "", violated[1], "")
+    drained = [len(drains) for _, drains in split]
+    if any(drained):
+        before_text, after_text = map(str, drained)
+        add_row(listing, "guests to drain", before_text, "", after_text, "")
     screen.print(listing)
 
 

@@ -45,7 +45,7 @@ from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import EMPTY_PLAN, GIB
 from opendrs.policies import reason_text
 from opendrs.policies.optimize import Optimize
-from opendrs.rules import count_strict
+from opendrs.rules import count_strict, split_drains
 
 DISK_MOVES = "disks\nmoved"  # only shown if some plan moves disks
 COLUMNS = (
@@ -203,16 +203,24 @@ def _print_rules(
     show_all: bool,
 ) -> None:
     """Print how many strict rules each plan leaves violated, and the repair command."""
-    total = count_strict(report.change.before).rules
-    if not total:
+    if not count_strict(report.change.before).rules:
         return
     screen.print()
-    by_count: defaultdict[int, list[str]] = defaultdict(list)
-    for row in policies:
-        by_count[count_strict(row.rules.after).rules].append(row.name)
-    for left, names in sorted(by_count.items()):
-        remain = f"violated strict rules: {left} of {total} remain after"
-        screen.print(printable(f"{remain} {', '.join(names)}"))
+    rules, drains = split_drains(report.change.before)
+    for what, position, total in (
+        ("violated strict rules", 0, count_strict(rules).rules),
+        ("guests to drain", 1, len(drains)),
+    ):
+        if not total:
+            continue
+        by_count: defaultdict[int, list[str]] = defaultdict(list)
+        for row in policies:
+            left_over = split_drains(row.rules.after)[position]
+            count = count_strict(left_over)
+            by_count[count.violations if position else count.rules].append(row.name)
+        for left, names in sorted(by_count.items()):
+            remain = f"{what}: {left} of {total} remain after {', '.join(names)}"
+            screen.print(printable(remain))
     print_unresolved(
         screen, report, None if show_all else MAX_RULES_LISTED, label="violated"
     )

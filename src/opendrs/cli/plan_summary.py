@@ -39,11 +39,13 @@ from opendrs.policies.optimize.repairs import (
     INFEASIBLE,
     NOT_EVALUATED,
     UnresolvedViolation,
+    drain_lines,
     unresolved_violations,
 )
 from opendrs.rules import (
     ViolationChange,
     count_strict,
+    split_drains,
     violation_change,
 )
 
@@ -316,11 +318,14 @@ def print_rules(
     if not report.unresolved:
         return
     change = report.change
-    before, after = count_strict(change.before), count_strict(change.after)
+    before, after = (
+        count_strict(split_drains(each)[0]) for each in (change.before, change.after)
+    )
     detail = "" if report.repairs_rules else f"; {report.policy} does not repair rules"
     remaining = f"{after.rules} of {before.rules} remain{after.suffix}"
     summary = f"violated strict rules: {remaining}"
-    screen.print(Text(f"{summary}{printable(detail)}", style="red"))
+    if after.rules:
+        screen.print(Text(f"{summary}{printable(detail)}", style="red"))
     print_unresolved(screen, report, limit, label="remains violated")
 
 
@@ -338,23 +343,32 @@ def print_unresolved(
     """
     infeasible = infeasible_lines(report)
     repairable = [
-        f"{label}: {each.violation}" for each in report.unresolved if each.repairable
+        f"{label}: {each.violation}"
+        for each in report.unresolved
+        if each.repairable and not each.is_drain
     ]
-    lines = [*infeasible, *repairable]
+    drains = drain_lines(report.unresolved)
+    lines = [*drains, *infeasible, *repairable]
     for line in lines[:limit]:
         screen.print(Text(printable(line), style="red"))
     if limit and len(lines) > limit:
         more = f"and {len(lines) - limit} more; {ALL_OPTION_HINT}"
         screen.print(Text(more, style="red"))
     if report.command is not None:
-        subset = f" {len(repairable)} of them" if infeasible else ""
-        screen.print(printable(f"to repair{subset}: {report.command}"), soft_wrap=True)
+        subset = f" {len(repairable)} of them" if infeasible and repairable else ""
+        action = f"repair{subset}" if repairable else "migrate them"
+        screen.print(printable(f"to {action}: {report.command}"), soft_wrap=True)
 
 
 def infeasible_lines(report: RuleReport) -> list[str]:
-    """Return what no plan can repair, and once each what is not evaluated."""
+    """Return what no plan can repair, and once each what is not evaluated.
+
+    Drains are omitted: `drain_lines` returns them.
+    """
     lines: list[str] = []
-    for each in filter(lambda rule: rule.detail, report.unresolved):
+    for each in report.unresolved:
+        if not each.detail or each.is_drain:
+            continue
         line = f"{INFEASIBLE if each.is_evaluated else NOT_EVALUATED}: {each.detail}"
         if each.is_evaluated or line not in lines:
             lines.append(line)

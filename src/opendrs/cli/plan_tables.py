@@ -53,6 +53,7 @@ from opendrs.policies.load_metrics import (
     metric_label,
     metric_text,
 )
+from opendrs.policies.optimize.repairs import drain_lines
 from opendrs.rules import violation_change
 
 RESOURCES = ("cpu", "memory")
@@ -87,7 +88,10 @@ def print_decision(
         print_storages(screen, summary.storages, show_all=show_all)
         if show_all:
             print_metrics(screen, summary, decision.after)
-    reported = {*infeasible_lines(summary.rules)}
+    reported = {
+        *infeasible_lines(summary.rules),
+        *drain_lines(summary.rules.unresolved),
+    }
     notes = [note for note in decision.notes if note not in reported]
     if notes:
         screen.print()

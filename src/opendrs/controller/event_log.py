@@ -35,9 +35,21 @@ from opendrs.model import (
 )
 from opendrs.policies import Policy, reason_text
 from opendrs.policies.optimize import Optimize, Repair
-from opendrs.policies.optimize.repairs import INFEASIBLE, unresolved_violations
+from opendrs.policies.optimize.repairs import (
+    INFEASIBLE,
+    NOT_EVALUATED,
+    UnresolvedViolation,
+    drain_lines,
+    unresolved_violations,
+)
 from opendrs.ports import Outcome, StepRecord, TaskStatus
-from opendrs.rules import Violation, ViolationChange, count_strict, violation_change
+from opendrs.rules import (
+    Violation,
+    ViolationChange,
+    count_strict,
+    split_drains,
+    violation_change,
+)
 
 T = TypeVar("T")
 _FAILURES = (Outcome.FAILED, Outcome.LOST, Outcome.ABORTED)
@@ -304,7 +316,10 @@ class CycleLogger:
         if not self._violations.is_new(snapshot.taken_at, violations):
             return
         if not any(violations):
-            log_event(LogEventCode.RULES_KEPT, "rules: all strict rules hold again")
+            log_event(
+                LogEventCode.RULES_KEPT,
+                "rules: all strict rules hold, nodes in maintenance are empty",
+            )
             return
         log_event(
             LogEventCode.RULES_BROKEN,
@@ -317,29 +332,48 @@ class CycleLogger:
     def _describe_violations(
         self, policy: Policy[Any], snapshot: Snapshot, change: ViolationChange
     ) -> list[str]:
-        """Return the number of violated strict rules, the remaining ones and a hint."""
-        before, after = count_strict(change.before), count_strict(change.after)
+        """Return the drains and violated strict rules, what remains, and a hint."""
+        rules_before, drains_before = split_drains(change.strict_before)
+        rules_after, drains_after = split_drains(change.strict_after)
         remaining = unresolved_violations(
-            change.strict_after[:_MAX_EXAMINED], snapshot, policy.limits
+            [*drains_after[:_MAX_EXAMINED], *rules_after[:_MAX_EXAMINED]],
+            snapshot,
+            policy.limits,
         )
-        shown = [
-            f"{INFEASIBLE}: {one.detail}"
-            if one.detail
-            else f"remains violated: {one.violation}"
-            for one in remaining[:MAX_SHOWN]
+        others = [_unresolved_text(one) for one in remaining if not one.is_drain][
+            :MAX_SHOWN
         ]
-        parts = [
-            f"rules: violated strict rules: {before}; after this plan: {after}",
-            *shown,
-        ]
-        if after.violations > len(shown):
-            parts.append(f"and {after.violations - len(shown)} more")
+        parts = []
+        if drains_before or drains_after:
+            parts.append(
+                f"drain: guests on nodes in maintenance: {len(drains_before)}; "
+                f"after this plan: {len(drains_after)}"
+            )
+            parts += drain_lines(remaining)
+        if (more := len(drains_after) - _MAX_EXAMINED) > 0:
+            parts.append(f"and {format_count(more, 'more guest')}")
+        if rules_before or rules_after:
+            before, after = count_strict(rules_before), count_strict(rules_after)
+            parts.append(
+                f"rules: violated strict rules: {before}; after this plan: {after}"
+            )
+        parts += others
+        if len(rules_after) > len(others):
+            parts.append(f"and {len(rules_after) - len(others)} more")
         repairs = policy.name in (Optimize.name, Repair.name)
         if not repairs and any(one.repairable for one in remaining):
             parts.append(f"to repair, configure the policy {Repair.name}")
             if self._repair_command is not None:
                 parts.append(f"or stop this controller and run: {self._repair_command}")
         return parts
+
+
+def _unresolved_text(unresolved: UnresolvedViolation) -> str:
+    if not unresolved.is_evaluated:
+        return f"{NOT_EVALUATED}: {unresolved.detail}"
+    if unresolved.detail:
+        return f"{INFEASIBLE}: {unresolved.detail}"
+    return f"remains violated: {unresolved.violation}"
 
 
 def _first_texts(texts: tuple[str, ...], noun: str) -> list[str]:

@@ -52,6 +52,7 @@ from opendrs.rules.load_limits import load_shortage as load_shortage
 from opendrs.rules.load_limits import required_load as required_load
 from opendrs.rules.maintenance import drain_rules as drain_rules
 from opendrs.rules.maintenance import drained_nodes as drained_nodes
+from opendrs.rules.maintenance import is_drain as is_drain
 from opendrs.rules.maintenance import with_drain_rule as with_drain_rule
 from opendrs.rules.memory import MILLICORES as MILLICORES
 from opendrs.rules.memory import AvailableMemory as AvailableMemory
@@ -75,6 +76,7 @@ from opendrs.rules.violations import ViolationChange as ViolationChange
 from opendrs.rules.violations import ViolationCount as ViolationCount
 from opendrs.rules.violations import count_strict as count_strict
 from opendrs.rules.violations import new_violations as new_violations
+from opendrs.rules.violations import split_drains as split_drains
 from opendrs.rules.violations import strict_rules as strict_rules
 from opendrs.rules.violations import violation_change as violation_change
 from opendrs.rules.violations import violations as violations

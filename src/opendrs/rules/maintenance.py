@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from opendrs.model import NodeAffinity, NodeId, NodeState, Snapshot
+from opendrs.model import NodeAffinity, NodeId, NodeState, Rule, Snapshot
 
 ORIGIN = "node state"
 NAME_START = "maintenance of "  # of the rule that drains nodes
@@ -31,6 +31,11 @@ def drain_rules(snapshot: Snapshot) -> tuple[NodeAffinity, ...]:
             origin=ORIGIN,
         ),
     )
+
+
+def is_drain(rule: Rule) -> bool:
+    """Return True if *rule* drains nodes in maintenance."""
+    return rule.origin == ORIGIN
 
 
 def with_drain_rule(snapshot: Snapshot) -> Snapshot:

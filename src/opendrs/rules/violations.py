@@ -26,7 +26,7 @@ from opendrs.model import (
     format_list,
     rule_guests,
 )
-from opendrs.rules.maintenance import drain_rules
+from opendrs.rules.maintenance import drain_rules, is_drain
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,17 @@ def count_strict(violations: Iterable[Violation]) -> ViolationCount:
     strict = [violation for violation in violations if violation.strict]
     rules = {id(violation.rule) for violation in strict}
     return ViolationCount(len(rules), len(strict))
+
+
+def split_drains(
+    violations: Iterable[Violation],
+) -> tuple[tuple[Violation, ...], tuple[Violation, ...]]:
+    """Return the violations of other rules, and the guests on nodes in maintenance."""
+    rules: list[Violation] = []
+    drains: list[Violation] = []
+    for each in violations:
+        (drains if is_drain(each.rule) else rules).append(each)
+    return tuple(rules), tuple(drains)
 
 
 def strict_rules(snapshot: Snapshot) -> int:

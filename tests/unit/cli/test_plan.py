@@ -546,3 +546,25 @@ def test_metrics_of_the_policy_are_shown_with_all(opendrs: RunOpendrs) -> None:
 
     assert heads not in opendrs("plan", "demo").out
     assert heads in opendrs("plan", "demo", "--all").out
+
+
+def test_drain_that_cannot_end_is_no_violated_rule(opendrs: RunOpendrs) -> None:
+    level = cluster(
+        nodes={"a": 0.5, "b": 0.5},
+        guests={"one": ("a", 0.1), "two": ("a", 0.1)},
+        rules=[Pin(guests=guest_ids("one", "two"), name="stay")],
+    )
+    closed = replace(level.nodes[NodeId("a")], state=NodeState.MAINTENANCE)
+    drained = replace(level, nodes={**level.nodes, closed.id: closed})
+    write_snapshot(drained, Path("level.json"))
+
+    text = opendrs("plan", "level.json").out
+    compared = opendrs("compare", "level.json").out
+
+    line = "maintenance of a: 2 guests cannot leave: one, two: not migrated: pinned"
+    assert text.count(line) == 1
+    assert "guests to drain: 2 of 2 remain after " in compared
+    assert compared.count(line) == 1
+    for output in (text, compared):
+        assert "cannot be repaired" not in output
+        assert "violated strict rules:" not in output

@@ -19,6 +19,7 @@ from opendrs.model import (
     AntiAffinity,
     NodeId,
     NodeState,
+    Pin,
     Plan,
     PowerOff,
     PowerOn,
@@ -143,7 +144,7 @@ APART = AntiAffinity(guests=guest_ids("vm1", "vm2"), name="web apart")
 BALANCE = Balance(limits=SHORT_LIMITS)
 
 
-def level(*rules: AntiAffinity) -> Snapshot:
+def level(*rules: AntiAffinity | Pin) -> Snapshot:
     """Return two nodes in balance, with two guests on the first."""
     guests = {"vm1": ("a", 0.1), "vm2": ("a", 0.1), "vm3": ("b", 0.2)}
     return cluster({"a": 0.2, "b": 0.2}, guests, rules)
@@ -323,6 +324,32 @@ def test_unrepairable_violation_suggests_no_repair(
 
     (message,) = logged(caplog, "rules-broken")
     assert "optimize" not in message
+
+
+def test_drain_is_logged_as_guests_that_leave_and_cannot_leave(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pinned = Pin(guests=guest_ids("vm2"), name="stay")
+    snapshot = level(APART, pinned)
+    node = replace(snapshot.nodes[NodeId("a")], state=NodeState.MAINTENANCE)
+    drained = replace(snapshot, nodes={**snapshot.nodes, node.id: node})
+    repairing = Decision(
+        DecisionReason.REPAIRS_RULES,
+        None,
+        Plan((step("1", migration("vm1", "a", "b")),)),
+    )
+
+    CycleLogger(NullObserver()).decision_recorded(
+        recorded(Optimize(limits=SHORT_LIMITS), repairing, drained)
+    )
+
+    (message,) = logged(caplog, "rules-broken", least=logging.WARNING)
+    parts = message.split("; ")
+    assert parts[0] == "drain: guests on nodes in maintenance: 2"
+    assert parts[1] == "after this plan: 1"
+    assert parts[2].startswith("maintenance of a: 1 guest cannot leave: vm2: ")
+    assert parts[3:] == ["rules: violated strict rules: 1", "after this plan: 0"]
+    assert "cannot be repaired" not in message
 
 
 def test_soft_rules_are_not_reported(caplog: pytest.LogCaptureFixture) -> None:

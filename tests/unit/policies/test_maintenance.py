@@ -95,8 +95,9 @@ def test_node_in_maintenance_without_metrics_is_named(name: str) -> None:
 
 
 def assert_remaining_are_explained(notes: tuple[str, ...]) -> None:
+    (note,) = (each for each in notes if "maintenance of a" in each)
+    assert note.startswith("maintenance of a: 2 guests cannot leave: ")
     for guest, detail in (("pinned", "pin of pinned"), ("stuck", "passthrough device")):
-        assert any(
-            "maintenance of a" in note and guest in note and detail in note
-            for note in notes
-        ), guest
+        assert f"{guest}: not migrated: " in note
+        assert detail in note, guest
+    assert not any("repaired" in each for each in notes)

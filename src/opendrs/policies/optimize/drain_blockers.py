@@ -21,6 +21,9 @@ def drain_blockers(
 ) -> tuple[str, ...]:
     """Return why guests remain on nodes in maintenance; empty if none do.
 
+    One text names the guests that cannot leave, another one those that another plan
+    might migrate.
+
     Args:
         snapshot: Cluster.
         limits: Limits of the operator.
@@ -38,10 +41,8 @@ def drain_blockers(
     groups = movable_groups(ruled, rules, limits, mobility)
     cluster = EncodedCluster(ruled, rules, groups.groups, limits, load_model)
     blockers = RepairBlockers(cluster, groups)
-    details = (
-        blockers.explain(each) for each in violations(ruled) if each.rule in drains
-    )
-    return tuple(dict.fromkeys(details))
+    remaining = (each for each in violations(ruled) if each.rule in drains)
+    return tuple(blockers.explain_all(remaining))
 
 
 def unmeasured_drains(snapshot: Snapshot) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from opendrs.rules import (
     Violation,
     available_memory,
     required_memory,
+    split_drains,
     usable_memory,
     violations,
 )
@@ -46,10 +47,10 @@ def unresolved_notes(context: OptimizeContext, after: Snapshot) -> Iterator[str]
 
 def violation_notes(context: OptimizeContext, after: Snapshot) -> Iterator[str]:
     """Yield explanations of the first violations of strict rules in *after*."""
-    strict = [violation for violation in violations(after) if violation.strict]
+    strict = (violation for violation in violations(after) if violation.strict)
+    rules, drains = split_drains(strict)
     reported: set[str] = set()
-    for violation in strict[:MAX_VIOLATIONS]:
-        detail = context.repairs.explain(violation)
+    for detail in context.repairs.explain_all((*drains, *rules[:MAX_VIOLATIONS])):
         if detail in reported:
             continue
         reported.add(detail)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from opendrs.arrays import MobilityFilter
@@ -16,6 +16,7 @@ from opendrs.model import (
     Limits,
     NodeId,
     Snapshot,
+    format_count,
     format_list,
 )
 from opendrs.policies.optimize.encoding import EncodedCluster
@@ -33,6 +34,7 @@ from opendrs.rules import (
     Violation,
     compile_rules,
     find_infeasible_anti_affinity,
+    is_drain,
     violations,
     with_drain_rule,
     without_choices,
@@ -41,6 +43,7 @@ from opendrs.rules import (
 INFEASIBLE = "cannot be repaired"  # by any plan
 NOT_EVALUATED = "not evaluated"  # metrics or other data are missing
 UNRESOLVED = "not repaired"  # another budget or other moves might repair it
+_CANNOT_LEAVE = "cannot leave"  # guests of a drain, in any plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +54,18 @@ class UnresolvedViolation:
         violation: The violation.
         detail: What prevents its repair or its evaluation; empty if nothing known does.
         is_evaluated: True if enough is known of the cluster to decide.
+        blocker: For a drain, what keeps the guest on its node; otherwise empty.
     """
 
     violation: Violation
     detail: str = ""
     is_evaluated: bool = True
+    blocker: str = ""
+
+    @property
+    def is_drain(self) -> bool:
+        """True for a guest on a node in maintenance, if it was evaluated."""
+        return self.is_evaluated and is_drain(self.violation.rule)
 
     @property
     def repairable(self) -> bool | None:
@@ -103,13 +113,7 @@ def unresolved_violations(
     groups = movable_groups(snapshot, rules, limits, selection)
     cluster = EncodedCluster(snapshot, rules, groups.groups, limits, load_model)
     repairs = RepairBlockers(cluster, groups)
-    return tuple(
-        UnresolvedViolation(
-            violation,
-            "" if repairs.is_repairable(violation) else repairs.detail(violation),
-        )
-        for violation in strict
-    )
+    return tuple(repairs.unresolved(violation) for violation in strict)
 
 
 def has_repairable_violation(
@@ -128,6 +132,23 @@ def has_repairable_violation(
         allow_cold_migration=allow_cold_migration,
     )
     return any(each.repairable for each in unresolved)
+
+
+def drain_lines(unresolved: Iterable[UnresolvedViolation]) -> list[str]:
+    """Return how many guests cannot leave, or remain on, nodes in maintenance.
+
+    The drains among *unresolved* give one line per drain and outcome, which names what
+    keeps the guests there.
+    """
+    lines: defaultdict[tuple[str, bool], dict[GuestId, str]] = defaultdict(dict)
+    for each in unresolved:
+        if each.is_drain:
+            blockers = dict.fromkeys(sorted(each.violation.guests), each.blocker)
+            lines[str(each.violation.rule), bool(each.repairable)].update(blockers)
+    return [
+        _drain_line(rule, blockers, repairable=repairable)
+        for (rule, repairable), blockers in lines.items()
+    ]
 
 
 class RepairBlockers:
@@ -179,7 +200,24 @@ class RepairBlockers:
         """Return what prevents the repair of *violation*, with its rule."""
         return self._common_blocker(violation) or self._guest_blockers(violation)
 
-    def explain(self, violation: Violation) -> str:
+    def unresolved(self, violation: Violation) -> UnresolvedViolation:
+        """Return *violation* with what prevents its repair."""
+        detail = "" if self.is_repairable(violation) else self.detail(violation)
+        return UnresolvedViolation(
+            violation, detail, blocker=self._drain_blocker(violation)
+        )
+
+    def explain_all(self, remaining: Iterable[Violation]) -> Iterator[str]:
+        """Yield why violations remain; drains first, the guests of each together."""
+        strict = tuple(remaining)
+        yield from drain_lines(
+            self.unresolved(each) for each in strict if is_drain(each.rule)
+        )
+        for each in strict:
+            if not is_drain(each.rule):
+                yield self._explain(each)
+
+    def _explain(self, violation: Violation) -> str:
         """Return why *violation* remains, with its rule and its category."""
         category = UNRESOLVED if self.is_repairable(violation) else INFEASIBLE
         return f"{category}: {self.detail(violation)}"
@@ -201,6 +239,13 @@ class RepairBlockers:
             f"could migrate to {format_list(open_)}, but no plan within the budget "
             "and in a safe order does so without a loss"
         )
+
+    def _drain_blocker(self, violation: Violation) -> str:
+        """Return what keeps the guest of a drain on its node; empty for other rules."""
+        if not is_drain(violation.rule):
+            return ""
+        (name,) = violation.guests
+        return self.blocker(name)
 
     def _common_blocker(self, violation: Violation) -> str | None:
         """Return what prevents the repair for all guests; None if nothing does."""
@@ -251,6 +296,19 @@ def group_of(
     together = rules.together.get(name, frozenset({name}))
     everybody = [snapshot.guests[each] for each in sorted(together)]
     return [each for each in everybody if each.is_active]
+
+
+def _drain_line(rule: str, blockers: Mapping[GuestId, str], *, repairable: bool) -> str:
+    reasons: defaultdict[str, list[GuestId]] = defaultdict(list)
+    for name, blocker in blockers.items():
+        reasons[blocker].append(name)
+    outcome = _CANNOT_LEAVE
+    if repairable:
+        outcome = "remains" if len(blockers) == 1 else "remain"
+    reported = "; ".join(
+        f"{format_list(names)}: {blocker}" for blocker, names in reasons.items()
+    )
+    return f"{rule}: {format_count(len(blockers), 'guest')} {outcome}: {reported}"
 
 
 def _infeasible_text(infeasible: InfeasibleAntiAffinity) -> str:
