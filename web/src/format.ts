@@ -78,9 +78,16 @@ export function withDurations(text: string): string {
   return text.replace(/\b(\d+)(?:\.\d+)? s\b/g, (found, seconds: string) => (Number(seconds) >= 120 ? duration(Number(seconds)) : found));
 }
 
+/** Codes of reasons whose words alone say too little. */
+const CODE_TEXTS: Record<string, string> = {
+  "mobility-live": "live",
+  "mobility-cold": "migrated only while stopped",
+  "mobility-none": "cannot be migrated",
+};
+
 /** Return a code as words: `node-over-limit` as "node over limit". */
 export function words(code: string): string {
-  return code.replaceAll("-", " ").replaceAll("_", " ");
+  return CODE_TEXTS[code] ?? code.replaceAll("-", " ").replaceAll("_", " ");
 }
 
 /** Return the name of a field as a label: `cpu_limit` as "CPU limit". */

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from opendrs.model import GuestId, format_list, pluralize
+from opendrs.model import GuestId, Mobility, format_list, pluralize
 
 
 class SkipReason(StrEnum):
@@ -63,6 +63,18 @@ class SkipReason(StrEnum):
     """The guest was the last one that the policy migrated."""
     FAILURE_NOT_TOLERATED = "failure-not-tolerated"
     """After the migration, a failure that the limits name would not be tolerated."""
+
+    @property
+    def text(self) -> str:
+        """Return the reason in words; the codes are for programs."""
+        mobility = _MOBILITIES.get(self)
+        return self.value.replace("-", " ") if mobility is None else mobility.text
+
+
+_MOBILITIES = {
+    SkipReason.MOBILITY_NONE: Mobility.NONE,
+    SkipReason.MOBILITY_COLD: Mobility.COLD,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,7 +192,7 @@ def guest_table(snapshot: Snapshot) -> TextTable:
             format_bytes(guest.usage.memory),
             format_bytes(guest.limit.memory if guest.limit else None),
             *(format_amount(guest.loads.get(load)) for load in loads),
-            guest.mobility.value if guest.mobility else UNKNOWN,
+            guest.mobility.text if guest.mobility else UNKNOWN,
         )
     return listing
 

@@ -319,7 +319,7 @@ def _form(detail: str) -> str:
 
 
 def _guest_details(snapshot: Snapshot, guest: Guest) -> Iterator[str]:
-    yield f"on {guest.node}, {guest.state.value}, {guest.effective_mobility.value}"
+    yield f"on {guest.node}, {guest.state.value}, {guest.effective_mobility.text}"
     if guest.mobility_detail:
         yield f"mobility: {guest.mobility_detail}"
     if guest.managed_by:

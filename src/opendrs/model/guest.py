@@ -46,6 +46,18 @@ class Mobility(StrEnum):
     COLD = "cold"
     NONE = "none"
 
+    @property
+    def text(self) -> str:
+        """Return the mobility in words; the codes are for programs."""
+        return _MOBILITY_TEXTS[self]
+
+
+_MOBILITY_TEXTS = {
+    Mobility.LIVE: "live",
+    Mobility.COLD: "migrated only while stopped",
+    Mobility.NONE: "cannot be migrated",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guest:

@@ -1,6 +1,7 @@
 """opendrs show: what there is, how loaded, and what is broken."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from opendrs.model import (
     Affinity,
     AntiAffinity,
     GuestId,
+    Mobility,
     MutualAntiAffinity,
     Node,
     NodeId,
@@ -106,6 +108,29 @@ def test_many_guests_are_listed_on_request(opendrs: RunOpendrs) -> None:
 
     assert "vm17" not in show(opendrs, many)
     assert "vm17" in show(opendrs, many, "--guests")
+
+
+def test_show_has_the_mobility_in_words(opendrs: RunOpendrs) -> None:
+    found = cluster(
+        nodes={"a": 0.5}, guests=dict.fromkeys(("vm1", "vm2", "vm3"), ("a", 0.1))
+    )
+    guests = {
+        name: replace(found.guests[name], mobility=mobility)
+        for name, mobility in zip(
+            sorted(found.guests),
+            (Mobility.NONE, Mobility.COLD, Mobility.LIVE),
+            strict=True,
+        )
+    }
+
+    text = show(opendrs, replace(found, guests=guests))
+
+    for name, words in (
+        ("vm1", "cannot be migrated"),
+        ("vm2", "migrated only while stopped"),
+        ("vm3", "live"),
+    ):
+        assert " ".join(line_starting(text, name)).endswith(words)
 
 
 def test_show_names_violations_and_contradictions(opendrs: RunOpendrs) -> None:

@@ -230,6 +230,27 @@ def test_drained_node_counts_the_guests_that_leave_cannot_and_wait() -> None:
     assert columns.guests["stays"][columns.guests["id"].index("two")] == "pinned"
 
 
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("mobility-none", "cannot be migrated (1)"),
+        ("mobility-cold", "migrated only while stopped (1)"),
+        ("local-disks", "local disks (1)"),
+        ("from-a-later-version", "from a later version (1)"),
+    ],
+)
+def test_reason_of_a_guest_that_cannot_leave_is_in_words(code: str, text: str) -> None:
+    document = dict(decided(LOPSIDED).document)
+    document["drain"] = {
+        "nodes": ["a"],
+        "remaining": [{"reason": code, "detail": "", "guests": ["one"]}],
+    }
+
+    (drained,) = draining_nodes(cluster_columns(document), {"a"}, ())
+
+    assert f"1 cannot: {text}" in (drained["detail"] or "")
+
+
 def test_drain_that_ended_is_no_exception_before_the_next_cycle() -> None:
     snapshot = with_nodes(LOPSIDED, node("a", 0.8, state=NodeState.MAINTENANCE))
     drain = {"nodes": ["a"], "remaining": []}

@@ -22,6 +22,7 @@ export function factItems(facts: NodeDetails["facts"]): [string, string][] {
 
 function factText(name: string, value: string | number | null): string {
   if (value === null) return UNKNOWN;
+  if (name === "mobility") return words(`mobility-${value}`);
   if (typeof value === "string") return /^\d{4}-\d\d-\d\dT/.test(value) ? dateTime(value) : value;
   if (name.endsWith("_pressure")) return percent(value, 1);
   if (name.includes("memory") || name === "ksm_shared") return bytes(value);

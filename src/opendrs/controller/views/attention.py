@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
+from opendrs.arrays import SkipReason
 from opendrs.controller.planned_steps import PlannedStep
 from opendrs.controller.views.cluster_columns import ClusterColumns
 from opendrs.model import (
@@ -153,7 +154,7 @@ def _drain_text(
     parts = [f"{len(left)} of {total} {'leaves' if len(left) == 1 else 'leave'}"]
     if stuck:
         causes = (
-            f"{reason.replace('-', ' ')} ({number})"
+            f"{_reason_text(reason)} ({number})"
             for reason, number in reasons.most_common()
             if number
         )
@@ -161,6 +162,12 @@ def _drain_text(
     if waiting := len(others) - stuck:
         parts.append(f"{waiting} wait{'s' if waiting == 1 else ''} for a plan")
     return "; ".join(parts)
+
+
+def _reason_text(code: str) -> str:
+    """Return a recorded reason in words; another version may have further ones."""
+    known = code in SkipReason.__members__.values()
+    return SkipReason(code).text if known else code.replace("-", " ")
 
 
 def violated_rules(decision: Mapping[str, Any]) -> Iterator[ExceptionEntry]:
