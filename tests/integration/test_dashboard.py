@@ -397,6 +397,7 @@ def test_drill_and_backtest_are_listed_with_their_results(
         answer = dashboard.panel("Result: backtest")
         answer.get_by_role("cell", name="threshold-rebalance").wait_for()
         answer.get_by_role("cell", name="(nothing moved)").wait_for()
+        answer.get_by_role("columnheader", name="Regret").wait_for()
         jobs = dashboard.panel("Jobs").get_by_role("row")
         jobs.filter(has_text="backtest").get_by_text("done").wait_for()
         violations = axe.run(page).response["violations"]

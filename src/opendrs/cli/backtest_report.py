@@ -81,13 +81,16 @@ def report_document(
         "every": report.every,
         "seed": report.seed,
         "rows": [
-            {**_row_document(row), **(_series(row, record) if with_series else {})}
+            {
+                **_row_document(row, record),
+                **(_series(row, record) if with_series else {}),
+            }
             for row in report.rows
         ],
     }
 
 
-def _row_document(row: BacktestRow) -> dict[str, object]:
+def _row_document(row: BacktestRow, record: LoadRecord) -> dict[str, object]:
     return {
         "name": row.name,
         "kind": row.kind.value,
@@ -101,6 +104,7 @@ def _row_document(row: BacktestRow) -> dict[str, object]:
         **asdict(row.metrics),
         "regret": row.regret,
         "reasons": dict(row.reasons),
+        "notes": list(row_notes(row, record)),
         "cpu_seconds": row.cpu_seconds,
     }
 

@@ -95,6 +95,17 @@ def test_json_has_all_figures_and_the_series(
     assert len(balance["series"]) == 5
 
 
+def test_json_has_the_reason_of_a_policy_without_migrations(
+    opendrs: RunOpendrs, history: Path
+) -> None:
+    arguments = ("backtest", str(history), "--policy", "pressure", "--format", "json")
+
+    *_, row = json.loads(opendrs(*arguments).out)["rows"]
+
+    assert row["migrations"] == 0
+    assert any(note.startswith("pressure: no migrations: ") for note in row["notes"])
+
+
 def test_since_uses_the_newest_part(opendrs: RunOpendrs, history: Path) -> None:
     arguments = ("backtest", history.name, "--policy", "balance", "--format", "json")
 

@@ -92,6 +92,8 @@ interface BacktestResult {
     highest_load_peak: number | null;
     imbalance_mean: number | null;
     rules_broken_at_end: number | null;
+    regret?: number | null;
+    notes?: string[];
   }[];
 }
 
@@ -372,6 +374,7 @@ function BacktestAnswer(props: { result: BacktestResult }): JSX.Element {
   const { record, rows } = props.result;
   const gaps = record.gaps ?? [];
   const disks = rows.some((each) => (each.disk_moves ?? 0) > 0);
+  const notes = rows.flatMap((each) => each.notes ?? []);
   return (
     <>
       <p class="sentence">
@@ -380,7 +383,7 @@ function BacktestAnswer(props: { result: BacktestResult }): JSX.Element {
       </p>
       <Rows
         title="Policies side by side"
-        head={[["Policy", "text"], ["Migrations", "number"], ["Migrated (GiB)", "number"], ...(disks ? [["Moved disks", "number"], ["Moved disks (GiB)", "number"]] as const : []), ["Contention (min)", "number"], ["Highest load, mean", "number"], ["Highest load, peak", "number"], ["Imbalance (CV), mean", "number"], ["Rules violated at the end", "number"]]}
+        head={[["Policy", "text"], ["Migrations", "number"], ["Migrated (GiB)", "number"], ...(disks ? [["Moved disks", "number"], ["Moved disks (GiB)", "number"]] as const : []), ["Contention (min)", "number"], ["Highest load, mean", "number"], ["Highest load, peak", "number"], ["Imbalance (CV), mean", "number"], ["Rules violated at the end", "number"], ["Regret", "number"]]}
         rows={rows.map((each) => [
           ROW_TITLES[each.kind ?? ""] ?? each.name,
           ...cost(each, disks),
@@ -389,11 +392,17 @@ function BacktestAnswer(props: { result: BacktestResult }): JSX.Element {
           percent(each.highest_load_peak),
           ratio(each.imbalance_mean),
           decimal(each.rules_broken_at_end, 0),
+          ratio(each.regret ?? null),
         ])}
       />
+      {notes.length > 0 ? (
+        <ul class="list" aria-label="Notes on the policies">
+          {notes.map((note) => <li key={note}>{note}</li>)}
+        </ul>
+      ) : null}
       <p class="sentence muted">
         (as recorded) is what happened, (nothing moved) the cluster without any balancing. (best plan) is the best placement that was found for each decision, reached at once and without migrations: no policy
-        can be expected to reach it.
+        can be expected to reach it. Regret is the mean imbalance above that of the best plan.
       </p>
     </>
   );
