@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -19,6 +20,7 @@ from opendrs.controller.views.attention import (
     ExceptionCode,
     draining_nodes,
     failed_steps,
+    full_storages,
     violated_rules,
 )
 from opendrs.controller.views.cluster_columns import EMPTY_COLUMNS, cluster_columns
@@ -40,6 +42,7 @@ from opendrs.model import (
     Affinity,
     AntiAffinity,
     GuestState,
+    Limits,
     MutualAntiAffinity,
     Node,
     NodeId,
@@ -50,6 +53,8 @@ from opendrs.model import (
     Snapshot,
     Stall,
     StepId,
+    Storage,
+    StorageGroup,
     TagExclusion,
 )
 from opendrs.policies import Balance
@@ -249,6 +254,46 @@ def test_reason_of_a_guest_that_cannot_leave_is_in_words(code: str, text: str) -
     (drained,) = draining_nodes(cluster_columns(document), {"a"}, ())
 
     assert f"1 cannot: {text}" in (drained["detail"] or "")
+
+
+def test_full_storages_are_exceptions_and_unknown_ones_are_not() -> None:
+    def storages(*amounts: tuple[str, bool, int | None, int | None]) -> Any:  # noqa: ANN401
+        return tuple(
+            Storage(id=name, shared=shared, capacity=capacity, free=free)
+            for name, shared, capacity, free in amounts
+        )
+
+    ssd = [("ssd1", False, 100, 15), ("ssd2", False, 100, 20)]  # threshold 80 %
+    unknown = [
+        ("size", False, None, 0),
+        ("free", False, 100, None),
+        ("zero", False, 0, 0),
+    ]
+    nearly = ("local", False, 100, 5)
+    snapshot = with_nodes(
+        LOPSIDED,
+        node(
+            "a", 0.5, storages=storages(*ssd, *unknown, nearly, ("nfs", True, 100, 2))
+        ),
+        node(
+            "b", 0.5, storages=storages(("local", False, 100, 4), ("nfs", True, 100, 1))
+        ),
+        node("c", 0.5, storages=None),
+    )
+    limits = Limits(
+        storage_groups=(StorageGroup(name="ssd", storages=("ssd1", "ssd2")),)
+    )
+
+    found = list(full_storages(cluster_columns(decided(snapshot).document), limits))
+
+    assert {each["code"] for each in found} == {ExceptionCode.STORAGE_FULL}
+    assert [each["subject"] for each in found] == ["nfs", "local of b", "ssd1 of a"]
+    assert [re.findall(r"\d+%", each["detail"] or "") for each in found] == [
+        ["99%", "95%"],
+        ["96%", "95%"],
+        ["85%", "80%"],
+    ]
+    assert not list(full_storages(EMPTY_COLUMNS, limits))
 
 
 def test_drain_that_ended_is_no_exception_before_the_next_cycle() -> None:

@@ -198,7 +198,7 @@ function Exceptions(props: { exceptions: readonly Exception[] }): JSX.Element {
   return (
     <Panel title={exceptions.length === 0 ? "Exceptions" : `Exceptions (${exceptions.length})`}>
       {exceptions.length === 0 ? (
-        <Empty>None: rules are kept, metrics are current, no node is over a limit.</Empty>
+        <Empty>None: rules are kept, metrics are current, no node or storage is over a limit.</Empty>
       ) : (
         <ul class="list">
           {listed.map((each, index) => (

@@ -25,6 +25,7 @@ from opendrs.ports import Outcome, StepRecord
 from opendrs.rules.maintenance import NAME_START
 
 HIGH_CPU = 0.9  # used fraction of the cores of a node
+HIGH_STORAGE = 0.95  # used fraction of a storage that is in no group of the limits
 MAX_SHOWN = 50  # exceptions with the same code
 MAINTENANCE = NodeState.MAINTENANCE.value
 _FAILURES = (Outcome.FAILED, Outcome.LOST, Outcome.ABORTED)
@@ -57,6 +58,8 @@ class ExceptionCode(StrEnum):
     """A node uses more than 90 % of its cores."""
     NODE_MEMORY_HIGH = "node-memory-high"
     """A node uses memory that `memory_headroom` keeps free."""
+    STORAGE_FULL = "storage-full"
+    """A storage is above the threshold of its group; without a group, above 95 %."""
     METRICS_MISSING = "metrics-missing"
     """The use of a node is unknown."""
     STEP_FAILED = "step-failed"
@@ -78,6 +81,7 @@ SEVERITIES: Mapping[ExceptionCode, str] = {
     ExceptionCode.NODE_UNREACHABLE: "warning",
     ExceptionCode.NODE_CPU_HIGH: "warning",
     ExceptionCode.NODE_MEMORY_HIGH: "warning",
+    ExceptionCode.STORAGE_FULL: "warning",
     ExceptionCode.METRICS_MISSING: "warning",
     ExceptionCode.STEP_FAILED: "warning",
     ExceptionCode.STOOD_BACK: "info",
@@ -223,6 +227,33 @@ def _load_exceptions(
         detail = f"{name}: {memory / size:.0%} of the memory is in use; "
         detail += f"{allowed:.0%} may be"
         yield exception_entry(ExceptionCode.NODE_MEMORY_HIGH, name, detail)
+
+
+def full_storages(cluster: ClusterColumns, limits: Limits) -> Iterator[ExceptionEntry]:
+    """Yield the storages that are full or nearly full, the fullest first.
+
+    The limit is the threshold above which disks are moved away from a storage. Those of
+    unknown size or free space are omitted. Of a shared one, the node that reports the
+    least free space counts.
+    """
+    thresholds = {
+        name: group.threshold
+        for group in limits.storage_groups
+        for name in group.storages
+    }
+    full: dict[str, tuple[float, float]] = {}
+    for each in cluster.storages:
+        name = str(each["id"])
+        label = name if each.get("shared") else f"{name} of {each['node']}"
+        fill = 1 - each["free"] / each["capacity"]
+        allowed = thresholds.get(name, HIGH_STORAGE)
+        if fill > allowed:
+            full[label] = max((fill, allowed), full.get(label, (0.0, allowed)))
+    for label, (fill, allowed) in sorted(
+        full.items(), key=lambda item: (-item[1][0], item[0])
+    ):
+        detail = f"{label}: {fill:.0%} of the space is in use; {allowed:.0%} may be"
+        yield exception_entry(ExceptionCode.STORAGE_FULL, label, detail)
 
 
 def failed_steps(records: Iterable[StepRecord]) -> Iterator[ExceptionEntry]:

@@ -51,12 +51,15 @@ class ClusterColumns:
         nodes: Columns of the nodes, without roles and drains.
         guests: Columns of the guests.
         drain: Drains at the time of the cycle, as recorded; empty without any.
+        storages: Storages of each node whose capacity and free space are known, as
+            recorded, with their `node`.
     """
 
     observed_at: str | None
     nodes: Columns
     guests: Columns
     drain: Mapping[str, Any] = field(default_factory=dict)
+    storages: Sequence[Mapping[str, Any]] = ()
 
     def with_moves(self, moved: Mapping[GuestId, NodeId]) -> ClusterColumns:
         """Return the cluster after migrations that ended since: node by guest."""
@@ -119,6 +122,12 @@ def cluster_columns(document: Mapping[str, Any]) -> ClusterColumns:
             _node_columns(nodes),
             _guest_columns(guests, list(nodes), _skip_codes(skipped)),
             document.get("drain", {}),
+            [
+                {**storage, "node": name}
+                for name, node in nodes.items()
+                for storage in node.get("storages") or ()
+                if storage.get("capacity") and storage.get("free") is not None
+            ],
         )
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise StoreError(f"store: a cycle cannot be shown: {error!r}") from error

@@ -34,6 +34,7 @@ from opendrs.controller.views.attention import (
     draining_nodes,
     exception_entry,
     failed_steps,
+    full_storages,
     node_exceptions,
     shortened,
     violated_rules,
@@ -321,10 +322,12 @@ def _exceptions(
     yield from shortened(list(draining_nodes(cluster, inputs.drained, planned)))
     by_code: dict[str | None, list[ExceptionEntry]] = {}
     jobs = inputs.settings.protection.stand_back_jobs
-    for each in node_exceptions(inputs.cluster, inputs.settings.limits, jobs):
+    limits = inputs.settings.limits
+    for each in node_exceptions(inputs.cluster, limits, jobs):
         by_code.setdefault(each["code"], []).append(each)
     for entries in by_code.values():
         yield from shortened(entries)
+    yield from shortened(list(full_storages(inputs.cluster, limits)))
     yield from shortened(list(failed_steps(_recent(inputs))))
 
 
