@@ -435,6 +435,21 @@ def test_every_screen_is_accessible_and_fits(
         assert {screen: each for screen, each in found.items() if each} == {}
 
 
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_recent_events_are_above_the_map_on_a_phone(
+    browser: Browser, lab: DashboardLab, admin: str, size: tuple[int, int]
+) -> None:
+    with dashboard_page(browser, lab.address, size=size) as dashboard:
+        dashboard.sign_in(admin)
+        tops = [
+            dashboard.page.get_by_role("heading", name=name).bounding_box()
+            for name in ("Recent events", "Nodes (")
+        ]
+
+    recent, nodes = (box["y"] for box in tops if box is not None)
+    assert (recent < nodes) == (size == PHONE)
+
+
 def _plan(dashboard: DashboardPage) -> str:
     """Return the id of the waiting plan."""
     link = dashboard.page.get_by_role("link", name="Open plan")

@@ -19,6 +19,7 @@ import type { State } from "../live/delta";
 import { useDocument } from "../live/loader";
 import { controllerHealth, cycleAge, events, planChanges, state } from "../live/state";
 import { href } from "../router";
+import { isPhone } from "../screen";
 import { guestCounts, worstLoad, type WorstLoad } from "../cluster";
 
 const LINES: readonly Line[] = [
@@ -50,6 +51,7 @@ export function Overview(): JSX.Element {
         <div class="stack beside">
           <Exceptions exceptions={shown.exceptions} />
           <Next state={shown} steps={plan.value?.steps ?? []} selected={step} onSelect={setStep} />
+          {isPhone.value ? <Recent /> : null}
         </div>
         <div class="stack">
           <Panel title={`Nodes (${shown.nodes.id.length})`} actions={<Observed />}>
@@ -66,7 +68,7 @@ export function Overview(): JSX.Element {
               <Chart label="Suffering guests" series={series.value} lines={SUFFERING} whole show={(value) => metricText("suffering", value)} />
             </Panel>
           </div>
-          <Recent />
+          {isPhone.value ? null : <Recent />}
         </div>
       </div>
     </>
