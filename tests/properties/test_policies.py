@@ -356,7 +356,7 @@ def test_the_drawn_clusters_meet_every_outcome() -> None:
     }
     seen: dict[str, int] = {}
 
-    @settings(max_examples=1000, derandomize=True, database=None)
+    @settings(max_examples=2000, derandomize=True, database=None)
     @given(BALANCING_POLICIES, CLUSTERS)
     def look(policy: Policy[Any], snapshot: Snapshot) -> None:
         if wanted <= seen.keys():

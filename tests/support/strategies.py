@@ -16,12 +16,14 @@ from opendrs.model import (
     Allocation,
     AntiAffinity,
     Disk,
+    DomainAffinity,
     Guest,
     GuestId,
     GuestKind,
     GuestPriority,
     GuestState,
     Mobility,
+    MutualAntiAffinity,
     Node,
     NodeAffinity,
     NodeId,
@@ -42,6 +44,7 @@ from support.builders import NOON
 Draw = st.DrawFn
 T = TypeVar("T")
 
+NO_GUESTS = frozenset[GuestId]()
 TAGS = ("fixed", "web")
 RACKS = (frozenset[str](), frozenset({"rack=1"}), frozenset({"rack=2"}))
 _SIXTEENTHS = st.integers(0, 16)
@@ -237,7 +240,33 @@ def _rule(
         domain=st.sampled_from(["", "rack"]),
         max_guests=st.integers(1, 2),
     )
-    return st.one_of(exclusions, pins, node_affinities, together, apart, spread)
+    within = st.builds(
+        DomainAffinity,
+        guests=two,
+        strict=strict,
+        name=titles,
+        domain=st.just("rack"),
+        tags=tags,
+    )
+    return st.one_of(
+        exclusions, pins, node_affinities, together, within, apart, spread, _sides(one)
+    )
+
+
+@st.composite
+def _sides(draw: Draw, some: st.SearchStrategy[frozenset[GuestId]]) -> Rule:
+    """Draw a rule about two sides, each of guests or of those with a tag."""
+    guests, others = draw(some), draw(some)
+    tag, other_tag = draw(st.permutations(TAGS))
+    by_tags = draw(mostly((False, False), (True, False), (False, True), (True, True)))
+    return MutualAntiAffinity(
+        guests=NO_GUESTS if by_tags[0] else guests,
+        tags=frozenset({tag} if by_tags[0] else ()),
+        other_guests=NO_GUESTS if by_tags[1] else others - guests,
+        other_tags=frozenset({other_tag} if by_tags[1] or others <= guests else ()),
+        strict=draw(st.booleans()),
+        name=draw(st.sampled_from(["", "a rule"])),
+    )
 
 
 def _some(guests: Sequence[Guest], least: int) -> st.SearchStrategy[frozenset[GuestId]]:
