@@ -1,8 +1,7 @@
 """Placement of guests of failed nodes on the nodes that remain, for the guard.
 
 Memory, committed memory and CPU, hardware, storages and strict rules decide. The guests
-are placed by best fit, by worst fit, and by a search with backtracking up to a bound of
-its work.
+are placed by worst fit, by best fit, and by a bounded search with backtracking.
 """
 
 from __future__ import annotations
@@ -77,7 +76,8 @@ class Survivors:
         self._members: defaultdict[GuestId, list[GuestId]] = defaultdict(list)
         for name, leader in self._friends.items():
             self._members[leader].append(name)
-        self._allowed: dict[object, frozenset[NodeId]] = {}
+        self._suited: dict[object, frozenset[NodeId]] = {}  # by hardware
+        self._allowed: dict[object, frozenset[NodeId]] = {}  # and by rules
         self._node_rules = _indices(self._affinities)
         guests_on: defaultdict[NodeId, list[Guest]] = defaultdict(list)
         self.node_of: dict[GuestId, NodeId] = {}
@@ -91,7 +91,7 @@ class Survivors:
             for name, node in snapshot.nodes.items()
             if (free := _free(node, guests_on[name], limits)) is not None
         }
-        self.by_free = sorted((sum(self.free[name][:2]), name) for name in self.free)
+        self.by_free = sorted((free[0] + free[1], x) for x, free in self.free.items())
         self._limits_cpu = any(math.isfinite(each[2]) for each in self.free.values())
         self._units = {
             name: [*self._units_on(guests_on[name])] for name in snapshot.nodes
@@ -131,13 +131,12 @@ class Survivors:
         self, failed: Names, units: Sequence[_Unit], choice: Choice
     ) -> Iterator[list[_Unit]]:
         """Yield the units without a node, by one method after the other."""
-        for largest_first in (False, True):
+        for roomiest in (True, False):  # the first node with most room fits mostly
             attempt = _Attempt(self, failed, choice)
-            yield [x for x in units if not attempt.place(x, roomiest=largest_first)]
-        if len(units) <= MAX_SEARCHED and all(unit.allowed for unit in units):
-            attempt = _Attempt(self, failed, choice)
-            if attempt.search(units, 0):
-                yield []
+            yield [x for x in units if not attempt.place(x, roomiest=roomiest)]
+        is_searched = len(units) <= MAX_SEARCHED and all(x.allowed for x in units)
+        if is_searched and _Attempt(self, failed, choice).search(units, 0):
+            yield []
 
     def _choices(self, failed: Names, units: Sequence[_Unit]) -> Iterator[Choice]:
         """Yield domains for the affinities within one whose guests have all failed."""
@@ -189,13 +188,17 @@ class Survivors:
             *(needed_storages(guest.disks, source.storages) for guest in unit)
         )
         cores = max(0.0 if guest.limit is None else guest.limit.cpu for guest in unit)
-        key = (tuple(rules), models, storages, cores, source.architecture)
-        if key not in self._allowed:
-            self._allowed[key] = frozenset(
+        hardware = (models, storages, cores, source.architecture)
+        if hardware not in self._suited:
+            self._suited[hardware] = frozenset(
                 name
                 for name in self.free
-                if all(name in self._affinities[rule].nodes for rule in rules)
-                and _suits(self.snapshot.nodes[name], source, models, storages, cores)
+                if _suits(self.snapshot.nodes[name], source, models, storages, cores)
+            )
+        key = (tuple(rules), hardware)
+        if key not in self._allowed:
+            self._allowed[key] = self._suited[hardware].intersection(
+                *(self._affinities[rule].nodes for rule in rules)
             )
         return self._allowed[key]
 
@@ -207,17 +210,21 @@ class _Attempt:
         self._survivors = survivors
         self._failed = frozenset(failed)
         self._choice = choice
-        self._taken: dict[NodeId, tuple[float, float, float]] = {}
+        self._left_by_node: dict[NodeId, tuple[float, float, float]] = {}
         self._placed: dict[GuestId, NodeId] = {}
-        self._order = [x for x in survivors.by_free if x[1] not in self._failed]
+        self._order = [*survivors.by_free]
+        for name in self._failed & survivors.free.keys():
+            free = survivors.free[name]
+            self._order.pop(bisect_left(self._order, (free[0] + free[1], name)))
         self._steps = MAX_STEPS
 
     def place(self, unit: _Unit, *, roomiest: bool) -> bool:
         """Place *unit* on the node with the most or least room; return if it fits."""
-        start = 0 if roomiest else bisect_left(self._order, (sum(unit.needs[:2]), ""))
-        order = self._order[start:]
+        start = bisect_left(self._order, (sum(unit.needs[:2]), ""))
+        order = range(start, len(self._order))
         blocked = self._blocked(unit)
-        for _, name in reversed(order) if roomiest else order:
+        for index in reversed(order) if roomiest else order:
+            name = self._order[index][1]
             if name not in blocked and self._fits(unit, name):
                 self._put(unit, name, 1)
                 return True
@@ -242,8 +249,7 @@ class _Attempt:
         return False
 
     def _left_on(self, name: NodeId) -> tuple[float, float, float]:
-        free, taken = self._survivors.free[name], self._taken.get(name, (0, 0, 0))
-        return free[0] - taken[0], free[1] - taken[1], free[2] - taken[2]
+        return self._left_by_node.get(name) or self._survivors.free[name]
 
     def _fits(self, unit: _Unit, name: NodeId) -> bool:
         free, needs = self._left_on(name), unit.needs
@@ -256,16 +262,13 @@ class _Attempt:
 
     def _put(self, unit: _Unit, name: NodeId, sign: int) -> None:
         """Place *unit* on *name* (1), or take it off again (-1)."""
-        free = self._left_on(name)
-        self._order.pop(bisect_left(self._order, (free[0] + free[1], name)))
-        taken = self._taken.get(name, (0.0, 0.0, 0.0))
-        needs = unit.needs
-        self._taken[name] = (
-            taken[0] + sign * needs[0],
-            taken[1] + sign * needs[1],
-            taken[2] + sign * needs[2],
+        former, needs = self._left_on(name), unit.needs
+        self._order.pop(bisect_left(self._order, (former[0] + former[1], name)))
+        self._left_by_node[name] = free = (
+            former[0] - sign * needs[0],
+            former[1] - sign * needs[1],
+            former[2] - sign * needs[2],
         )
-        free = self._left_on(name)
         insort(self._order, (free[0] + free[1], name))
         for guest in unit.guests:
             if sign > 0:
