@@ -6,7 +6,7 @@ its node fails: the rest of its group, if there is any, stays where it is.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from opendrs.arrays import ClusterArrays, Mask, MoveGroup, move_groups
-from opendrs.model import GuestId, Limits, NodeId, Resources, Snapshot, Usage
+from opendrs.model import (
+    Action,
+    GuestId,
+    Limits,
+    NodeId,
+    PowerOff,
+    PowerOn,
+    Resources,
+    Snapshot,
+    Usage,
+)
 from opendrs.placement.domain_limits import PartLimit
 from opendrs.rules import NO_GUESTS, UNLISTED, CompiledRules, compile_rules
 
@@ -53,6 +63,11 @@ class DisplacedGroup:
     limits: tuple[PartLimit, ...]
     mates: Indices
     gathers: bool
+
+    @property
+    def has_rules(self) -> bool:
+        """Return whether the nodes of other guests decide where it may be."""
+        return bool(self.apart.size or self.limits or self.gathers)
 
 
 class PlacementArrays:
@@ -220,6 +235,42 @@ class PlacementArrays:
     def _target_index(self, part: MoveGroup) -> int:
         targets = [each.migrating_to for each in part if each.migrating_to is not None]
         return self.index[targets[0]] if targets else NO_NODE
+
+
+def matters(action: Action, arrays: PlacementArrays) -> bool:
+    """Return whether *action* concerns an active guest, or the power of a node."""
+    if isinstance(action, PowerOn | PowerOff):
+        return True
+    return action.guest in arrays.part_of
+
+
+def is_plain(actions: Sequence[Action], arrays: PlacementArrays) -> bool:
+    """Return whether *actions* are moves of whole measured parts, or power-offs."""
+    if any(isinstance(each, PowerOn) for each in actions):
+        return False
+    targets = {
+        each.guest: each.target
+        for each in actions
+        if not isinstance(each, PowerOn | PowerOff)
+    }
+    parts = {arrays.part_of[each] for each in targets}
+    return all(
+        len({targets.get(guest.id) for guest in arrays.parts[part]}) == 1
+        and bool(np.isfinite(arrays.required[part]).all())
+        for part in parts
+    )
+
+
+def part_moves(
+    actions: Sequence[Action], arrays: PlacementArrays
+) -> list[tuple[int, int]]:
+    """Return the part and the target node of each move among *actions*."""
+    found = {
+        arrays.part_of[each.guest]: arrays.index[each.target]
+        for each in actions
+        if not isinstance(each, PowerOn | PowerOff)
+    }
+    return [*found.items()]
 
 
 def _parts(snapshot: Snapshot, rules: CompiledRules) -> Iterable[MoveGroup]:

@@ -13,19 +13,22 @@ Source:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 
 import numpy as np
 
 from opendrs.arrays import Mask
-from opendrs.model import Action, GuestId, Limits, PowerOff, PowerOn, Snapshot
+from opendrs.model import Action, GuestId, Limits, PowerOff, Snapshot
 from opendrs.placement.arrays import (
     NO_NODE,
     DisplacedGroup,
     Floats,
     Indices,
     PlacementArrays,
+    is_plain,
+    matters,
+    part_moves,
 )
 from opendrs.placement.failures import Restarts, is_tolerated_in_other_domain
 from opendrs.placement.search import SearchBudget, place_groups
@@ -160,67 +163,56 @@ class FailureReserves:
         Returns:
             The sets that prevent the actions; nothing if they were made.
         """
-        actions = [each for each in actions if self._matters(each)]
-        if not actions:
-            return ()
-        if not self._is_plain(actions):
-            return self._adopt(actions, fewer=fewer)
+        worse, undo = self._try(actions, fewer=fewer)
+        if worse:
+            undo()
+        return worse
+
+    def sets_against(self, actions: Sequence[Action]) -> tuple[FailureSet, ...]:
+        """Return the sets that would prevent *actions*, which are not made."""
+        worse, undo = self._try(actions, fewer=False)
+        undo()
+        return worse
+
+    def _try(
+        self, actions: Sequence[Action], *, fewer: bool
+    ) -> tuple[tuple[FailureSet, ...], Callable[[], None]]:
+        """Make *actions*; return the sets that prevent them, and what undoes them."""
+        actions = [each for each in actions if matters(each, self.arrays)]
+        if not is_plain(actions, self.arrays):
+            former = copy(self)
+            worse = self._adopt(actions, fewer=fewer)
+            return worse, lambda: vars(self).update(vars(former))
         before, state = [*self._missing], self.state
-        columns = state.available.copy()
+        columns, elsewhere = state.available.copy(), {*self._elsewhere}
+        pending, snapshot = [*self._pending], self._snapshot
         self._replaced = {}
-        moves = [*self._moves(actions)]
+        moves = part_moves(actions, self.arrays)
         closed = [
             self.arrays.index[each.node]
             for each in actions
             if isinstance(each, PowerOff)
         ]
+        were_open = state.is_open[closed]
         state.is_open[closed] = False
         origins = [int(state.node_of[part]) for part, _ in moves]
         for part, target in moves:
             self._move(part, target)
         self._pending += actions
         self._update(moves, origins, closed, thorough=fewer)
-        worse = self._worse(before, fewer=fewer)
-        if worse:
+        replaced = self._replaced
+
+        def undo() -> None:
             for (part, _), origin in zip(moves, origins, strict=True):
                 self._move(part, origin)
             state.available[:] = columns
-            state.is_open[closed] = True
-            del self._pending[len(self._pending) - len(actions) :]
-            for index, former in self._replaced.items():
+            state.is_open[closed] = were_open
+            self._pending, self._snapshot = pending, snapshot
+            for index, former in replaced.items():
                 self._set(index, former)
-        return worse
+            self._elsewhere = elsewhere
 
-    def _matters(self, action: Action) -> bool:
-        """Return whether *action* concerns an active guest, or the power of a node."""
-        if isinstance(action, PowerOn | PowerOff):
-            return True
-        return action.guest in self.arrays.part_of
-
-    def _is_plain(self, actions: Sequence[Action]) -> bool:
-        """Return whether *actions* are moves of whole measured parts, or power-offs."""
-        if any(isinstance(each, PowerOn) for each in actions):
-            return False
-        targets = {
-            each.guest: each.target
-            for each in actions
-            if not isinstance(each, PowerOn | PowerOff)
-        }
-        parts = {self.arrays.part_of[each] for each in targets}
-        return all(
-            len({targets.get(guest.id) for guest in self.arrays.parts[part]}) == 1
-            and bool(np.isfinite(self.arrays.required[part]).all())
-            for part in parts
-        )
-
-    def _moves(self, actions: Sequence[Action]) -> Iterator[tuple[int, int]]:
-        """Yield the part and the target node of each move among *actions*."""
-        found = {
-            self.arrays.part_of[each.guest]: self.arrays.index[each.target]
-            for each in actions
-            if not isinstance(each, PowerOn | PowerOff)
-        }
-        yield from found.items()
+        return self._worse(before, fewer=fewer), undo
 
     def _adopt(
         self, actions: Sequence[Action], *, fewer: bool

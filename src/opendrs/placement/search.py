@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -74,8 +75,8 @@ def place_groups(
         budget: Limit of the search; it is reduced by the steps taken.
         preference: Order of nodes in a first attempt; None for best fit alone.
     """
-    feasible = [state.feasible(group) for group in groups]
-    counts = [int(mask.sum()) for mask in feasible]
+    feasible = state.feasible_nodes(groups)
+    counts: list[int] = feasible.sum(axis=1).tolist()
     order = sorted(
         range(len(groups)), key=lambda i: (counts[i], -groups[i].required[0], i)
     )
@@ -84,7 +85,7 @@ def place_groups(
         if NO_NODE not in nodes:
             return PlacementResult(nodes, is_proven=True)
         undo()
-    nodes, undo = _place_in_order(state, groups, order, None)
+    nodes, undo = _place_by_best_fit(state, groups, order, feasible)
     if NO_NODE not in nodes:
         return PlacementResult(nodes, is_proven=True)
     if 0 in counts:
@@ -98,17 +99,54 @@ def place_groups(
                 tuple(found[i] for i in range(len(groups))), is_proven=True
             )
         is_infeasible = budget.steps > 0
-    nodes, _ = _place_in_order(state, groups, order, preference)
+    if preference is None:
+        nodes, _ = _place_by_best_fit(state, groups, order, feasible)
+    else:
+        nodes, _ = _place_in_order(state, groups, order, preference)
     return PlacementResult(nodes, is_proven=is_infeasible)
+
+
+def _place_by_best_fit(
+    state: PlacementState,
+    groups: Sequence[DisplacedGroup],
+    order: Sequence[int],
+    feasible: Mask,
+) -> tuple[tuple[int, ...], Callable[[], None]]:
+    """Place each group on its feasible node with the least memory, without search.
+
+    Args:
+        state: The placement.
+        groups: Displaced groups.
+        order: Indices of the groups, the first to place first.
+        feasible: Feasible nodes of each group in *state*; shape (G, N).
+
+    Returns:
+        As for `_place_in_order`.
+    """
+    nodes = [NO_NODE] * len(groups)
+    undo_steps: list[Callable[[], None]] = []
+    for i in order:
+        group, tightness = groups[i], _tightness(state)
+        # Without rules, a node becomes infeasible only as others are placed on it.
+        mask = state.feasible(group) if group.has_rules else feasible[i]
+        tightness = np.where(mask, tightness, np.inf)
+        node = int(np.argmin(tightness))
+        while np.isfinite(tightness[node]) and not state.fits(group, node):
+            tightness[node] = np.inf
+            node = int(np.argmin(tightness))
+        if np.isfinite(tightness[node]):
+            nodes[i] = node
+            undo_steps.append(state.place(group, node))
+    return tuple(nodes), partial(_undo_all, undo_steps)
 
 
 def _place_in_order(
     state: PlacementState,
     groups: Sequence[DisplacedGroup],
     order: Sequence[int],
-    preference: Preference | None,
+    preference: Preference,
 ) -> tuple[tuple[int, ...], Callable[[], None]]:
-    """Place each group on its best feasible node, without search.
+    """Place each group on its preferred feasible node, without search.
 
     Returns:
         Node of each group, and a function that undoes the placements.
@@ -119,18 +157,16 @@ def _place_in_order(
         mask = state.feasible(groups[i])
         if not mask.any():
             continue
-        if preference is None:
-            nodes[i] = int(np.argmin(np.where(mask, _tightness(state), np.inf)))
-        else:
-            ranking = preference(groups[i])
-            nodes[i] = int(ranking[mask[ranking]][0])
+        ranking = preference(groups[i])
+        nodes[i] = int(ranking[mask[ranking]][0])
         undo_steps.append(state.place(groups[i], nodes[i]))
+    return tuple(nodes), partial(_undo_all, undo_steps)
 
-    def undo() -> None:
-        for step in reversed(undo_steps):
-            step()
 
-    return tuple(nodes), undo
+def _undo_all(steps: Sequence[Callable[[], None]]) -> None:
+    """Undo the placements of *steps*, the last one first."""
+    for step in reversed(steps):
+        step()
 
 
 def _search(

@@ -182,7 +182,8 @@ class _Tolerance:
         if self._reserves is None:
             return
         for node in _best_first(state, group):
-            self._check(self._reserves.copy(), state, group, node)
+            if failures := self._reserves.sets_against(_starts(state, group, node)):
+                self.prevented[node] = failures
 
     def start_on_best(self, state: PlacementState, group: DisplacedGroup) -> int | None:
         """Start *group* on the best node, and return it; None if none is left."""
@@ -190,25 +191,22 @@ class _Tolerance:
             if node in self.prevented:
                 continue
             if self._reserves is not None:
-                self._check(self._reserves, state, group, node)
-            if node not in self.prevented:
-                state.place(group, node)
-                return node
+                starts = _starts(state, group, node)
+                if failures := self._reserves.try_actions(starts):
+                    self.prevented[node] = failures
+                    continue
+            state.place(group, node)
+            return node
         return None
 
-    def _check(
-        self,
-        reserves: FailureReserves,
-        state: PlacementState,
-        group: DisplacedGroup,
-        node: int,
-    ) -> None:
-        """Start *group* on *node* in *reserves*, unless failures prevent it."""
-        target = state.arrays.node_ids[node]
-        guests = state.arrays.parts[group.part]
-        starts = [LiveMigration(each.id, NOT_STARTED, target) for each in guests]
-        if failures := reserves.try_actions(starts):
-            self.prevented[node] = failures
+
+def _starts(
+    state: PlacementState, group: DisplacedGroup, node: int
+) -> list[LiveMigration]:
+    """Return the starts of the guests of *group* on *node*."""
+    target = state.arrays.node_ids[node]
+    guests = state.arrays.parts[group.part]
+    return [LiveMigration(each.id, NOT_STARTED, target) for each in guests]
 
 
 def _best_first(state: PlacementState, group: DisplacedGroup) -> Sequence[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -85,6 +85,24 @@ class PlacementState:
         for row in self.resources:
             mask &= group.required[row] <= self.available[row]
         return mask
+
+    def feasible_nodes(self, groups: Sequence[DisplacedGroup]) -> Mask:
+        """Return the feasible nodes of each of *groups*, as `feasible`; (G, N)."""
+        if not groups:
+            return np.ones((0, len(self.is_open)), np.bool_)
+        mask = np.array([group.allowed for group in groups]) & self.is_open
+        required = np.array([group.required for group in groups])
+        for row in self.resources:
+            mask &= required[:, row, np.newaxis] <= self.available[row]
+        for index, group in enumerate(groups):
+            if group.has_rules:
+                mask[index] &= self.keeps_rules(group)
+        return mask
+
+    def fits(self, group: DisplacedGroup, node: int) -> bool:
+        """Return whether *node* has the resources that *group* requires."""
+        free = self.available[:, node]
+        return all(group.required[row] <= free[row] for row in self.resources)
 
     def keeps_rules(self, group: DisplacedGroup) -> Mask:
         """Return the nodes that affinities to other guests allow; shape (N,).

@@ -9,11 +9,13 @@ import pytest
 
 from opendrs.model import (
     AntiAffinity,
+    DomainAffinity,
     GuestId,
     Limits,
     LiveMigration,
     NodeAffinity,
     NodeId,
+    NodeState,
     PowerOff,
     Rule,
     Snapshot,
@@ -25,6 +27,7 @@ from opendrs.rules import (
     TOLERANCE_ORIGIN,
     checks_every_set,
     failure_sets,
+    with_chosen,
 )
 from support.builders import cluster, guest_ids
 
@@ -213,6 +216,68 @@ def test_reserves_after_moves_are_valid_placements(seed: int, limits: Limits) ->
         assert failed.isdisjoint(restarts.parts_on)
         free = reserves.free_after(index)[[MEASURED, COMMITTED]]
         assert (free[:, [*restarts.parts_on]] >= 0).all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("limits", [ANY_NODE, ANY_RACK])
+def test_sets_against_moves_are_found_without_a_change(
+    seed: int, limits: Limits
+) -> None:
+    snapshot = drawn(seed)
+    reserves, fresh = (FailureReserves(snapshot, limits) for _ in range(2))
+    guest = min(snapshot.guests)
+    source = snapshot.guests[guest].node
+    for target in sorted(set(snapshot.nodes) - {source}):
+        actions = [LiveMigration(guest, source, target)]
+
+        found = reserves.sets_against(actions)
+
+        assert are_equal(reserves, fresh)
+        assert reserves.snapshot == fresh.snapshot
+        assert reserves.restarts == fresh.restarts
+        assert found == FailureReserves(snapshot, limits).try_actions(actions)
+
+
+def test_prevented_move_is_not_in_the_snapshot_where_domains_are_chosen() -> None:
+    # With vm3 on a, vm2 has no room in the rack of vm1 after the failure of b.
+    together = DomainAffinity(guests=guest_ids("vm1", "vm2"), domain="rack")
+    snapshot = in_racks(three_nodes(), {"a": "r1", "b": "r1", "c": "r2"})
+    snapshot = with_chosen(replace(snapshot, rules=(together,)))
+    reserves = FailureReserves(snapshot, ANY_NODE)
+
+    failures = reserves.try_actions([move("vm3", "c", "a")])
+
+    assert failures
+    assert reserves.snapshot.guests[GuestId("vm3")].node == "c"
+
+
+def test_prevented_power_off_leaves_a_node_in_maintenance_closed() -> None:
+    # Without d, b has 0.3 left for vm1 of 0.5, and a 0.5 for vm2 of 0.7.
+    snapshot = cluster(
+        {"a": 0.5, "b": 0.7, "c": 0.0, "d": 0.0},
+        {"vm1": ("a", 0.5), "vm2": ("b", 0.7)},
+    )
+    closed = replace(snapshot.nodes[NodeId("c")], state=NodeState.MAINTENANCE)
+    nodes = {**snapshot.nodes, closed.id: closed}
+    reserves = FailureReserves(replace(snapshot, nodes=nodes), ANY_NODE)
+    index = reserves.arrays.index
+
+    failures = reserves.try_actions([PowerOff(NodeId("c")), PowerOff(NodeId("d"))])
+
+    assert failures
+    assert not reserves.state.is_open[index[NodeId("c")]]
+    assert reserves.state.is_open[index[NodeId("d")]]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_feasible_nodes_of_groups_are_those_of_each_group(seed: int) -> None:
+    reserves = FailureReserves(drawn(seed), ANY_NODE)
+    state, arrays = reserves.state, reserves.arrays
+    groups = [arrays.displaced_group(part) for part in range(len(arrays.parts))]
+
+    found = state.feasible_nodes(groups)
+
+    assert found.tolist() == [state.feasible(group).tolist() for group in groups]
 
 
 def are_equal(one: FailureReserves, other: FailureReserves) -> bool:
