@@ -526,6 +526,26 @@ def _tab_to(dashboard: DashboardPage, name: str, most: int = 80) -> None:
     pytest.fail(f"Tab does not lead to {name}")
 
 
+def test_failures_to_tolerate_are_stated_with_the_worst_of_them(
+    browser: Browser, tmp_path: Path
+) -> None:
+    # Guests use more than 10 % of the memory of each node: none has room for others.
+    limits = {"tolerated_failures": 1, "memory_headroom": 0.9}
+    lab = DashboardLab(tmp_path, limits=limits)
+    with lab, dashboard_page(browser, lab.address) as dashboard:
+        dashboard.sign_in(lab.token("viewer"))
+        dashboard.show("rules")
+        page = dashboard.page
+
+        page.get_by_role("heading", name="Failures to tolerate").wait_for()
+        page.get_by_text("if any node fails, all guests restart").wait_for()
+        page.get_by_text("12 of 12 failures are not tolerated").wait_for()
+        page.get_by_text("not tolerated", exact=True).wait_for()
+        page.get_by_text("no node for").first.wait_for()
+        assert page.get_by_text("Failure of node").count() == 10
+        page.get_by_text("and 2 more").wait_for()
+
+
 def test_viewer_sees_no_actions(browser: Browser, lab: DashboardLab) -> None:
     with dashboard_page(browser, lab.address) as dashboard:
         dashboard.sign_in(lab.token("viewer"))

@@ -6,9 +6,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 import httpx2
@@ -20,6 +20,7 @@ from support.forked_program import ForkedProgram, opendrs_program, run_forked
 from support.network import free_port
 
 PLATFORM = "lab"
+NO_LIMITS: Mapping[str, object] = MappingProxyType({})
 TIMEOUT = 240.0  # seconds, on a busy machine
 _OPENDRS = (sys.executable, "-c", "from opendrs.cli.main import main; main()")
 
@@ -41,6 +42,7 @@ class DashboardLab:
         seconds: Duration of a migration.
         nodes: Number of nodes.
         guests: Number of guests of each node.
+        limits: Further limits of the operator.
         settings: Settings of the controller.
     """
 
@@ -51,6 +53,7 @@ class DashboardLab:
         seconds: float = 2.0,
         nodes: int = 12,
         guests: int = 6,
+        limits: Mapping[str, object] = NO_LIMITS,
         **settings: object,
     ) -> None:
         self.place = place
@@ -76,7 +79,7 @@ class DashboardLab:
                 **settings,
             },
             "policy": {"name": "balance", "balance": {"max_migrations": 6}},
-            "limits": {"max_parallel_migrations": 2, "cooldown": 60.0},
+            "limits": {"max_parallel_migrations": 2, "cooldown": 60.0, **limits},
             "web": {"listen": f"127.0.0.1:{self.port}", "start": False},
             "store": {"path": str(place / "record.sqlite")},
         }

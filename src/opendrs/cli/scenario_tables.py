@@ -21,6 +21,7 @@ from opendrs.placement import (
     DispensableNodes,
     FailureTolerance,
     IntoleratedFailure,
+    RequiredTolerance,
     Scenario,
     ScenarioResult,
 )
@@ -64,6 +65,7 @@ class WhatIfAnswer:
         result: The cluster after them.
         policy: Plan of a policy after the changes; None if none was requested.
         tolerance: Node failures that the cluster tolerates in the end.
+        required: Failures that the limits want tolerated; None if none.
         additional: Guests that fit in addition; None if their size is unknown.
         dispensable: Nodes that it could do without.
         node_count: Number of online nodes in the end.
@@ -73,6 +75,7 @@ class WhatIfAnswer:
     result: ScenarioResult
     policy: PolicyOutcome | None
     tolerance: FailureTolerance
+    required: RequiredTolerance | None
     additional: AdditionalGuests | None
     dispensable: DispensableNodes
     node_count: int
@@ -82,6 +85,7 @@ def answer_document(answer: WhatIfAnswer) -> dict[str, object]:
     """Return *answer* as a JSON document."""
     scenario, result, outcome = answer.scenario, answer.result, answer.policy
     final = result.after if outcome is None else outcome.after
+    required = answer.required
     return {
         "scenario": {
             "add": [{"count": x.count, "like": x.template} for x in scenario.add],
@@ -107,6 +111,7 @@ def answer_document(answer: WhatIfAnswer) -> dict[str, object]:
         "policy": None if outcome is None else _policy_document(outcome),
         "nodes": answer.node_count,
         "failures": _tolerance_document(answer.tolerance),
+        "required_tolerance": None if required is None else asdict(required),
         "additional_guests": _additional_document(answer.additional),
         "dispensable_nodes": {
             "nodes": list(answer.dispensable.nodes),
@@ -189,6 +194,8 @@ def _summary_lines(answer: WhatIfAnswer) -> Iterator[Text]:
     if bound := answer.tolerance.bound:
         line = f"  not counting {format_list(bound)}, which cannot restart elsewhere"
         yield Text(printable(line))
+    if answer.required is not None:
+        yield _required_text(answer.required)
     yield _additional_text(answer.additional)
     drained = answer.dispensable
     names = f": {format_list(drained.nodes)}" if drained.nodes else ""
@@ -260,6 +267,19 @@ def _domain_text(tolerance: FailureTolerance) -> Text:
     names = format_list([each.name for each in tolerance.domains])
     count = f"{len(tolerance.domains)} of {tolerance.evaluated_domains}"
     line = f"{subject}: 0; {count} do not fit elsewhere: {names}"
+    return Text(printable(line), style="red")
+
+
+def _required_text(required: RequiredTolerance) -> Text:
+    """Return whether the failures of the limits are tolerated."""
+    subject = "failures that [limits] wants tolerated"
+    total = format_count(required.evaluated, "set") + " of nodes"
+    evaluated = "" if required.is_complete else "; not every set was evaluated"
+    if not required.intolerated:
+        return Text(printable(f"{subject}: all are, of {total}{evaluated}"))
+    names = format_list([each.name for each in required.intolerated])
+    count = len(required.intolerated)
+    line = f"{subject}: {count} of {total} are not: {names}{evaluated}"
     return Text(printable(line), style="red")
 
 

@@ -45,6 +45,7 @@ from opendrs.placement import (
     apply_scenario,
     dispensable_nodes,
     failure_tolerance,
+    required_tolerance,
 )
 from opendrs.policies import Policy, completed
 
@@ -200,6 +201,7 @@ def answer_scenario(
         result=result,
         policy=outcome,
         tolerance=failure_tolerance(final, limits),
+        required=required_tolerance(final, limits),
         additional=None if size is None else additional_guests(final, size, limits),
         dispensable=dispensable_nodes(final, limits),
         node_count=sum(node.online for node in final.nodes.values()),

@@ -17,6 +17,10 @@ from opendrs.placement.failures import IntoleratedFailure as IntoleratedFailure
 from opendrs.placement.failures import failure_tolerance as failure_tolerance
 from opendrs.placement.reasons import InfeasibleReason as InfeasibleReason
 from opendrs.placement.reasons import UnplacedReason as UnplacedReason
+from opendrs.placement.required_tolerance import RequiredTolerance as RequiredTolerance
+from opendrs.placement.required_tolerance import (
+    required_tolerance as required_tolerance,
+)
 from opendrs.placement.reserves import FailureReserves as FailureReserves
 from opendrs.placement.restoring import RestoringSearch as RestoringSearch
 from opendrs.placement.start import MAX_COUNT as MAX_COUNT

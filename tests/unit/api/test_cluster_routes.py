@@ -26,9 +26,10 @@ from opendrs.api.schema.subjects import (
 )
 from opendrs.cli.platforms import PLATFORMS
 from opendrs.config.controller_settings import Mode
+from opendrs.config.settings import NO_SETTINGS
 from opendrs.config.settings_reading import read_settings
 from opendrs.controller.drained_nodes import DrainedNode
-from opendrs.model import AntiAffinity, NodeId, Pin
+from opendrs.model import AntiAffinity, Limits, NodeId, Pin
 from opendrs.ports import CycleRecord, CycleSummary, HistoryFilter
 from opendrs.store import Access, History, SqliteStore
 from support.advised_controller import LOPSIDED, AdvisedController
@@ -358,6 +359,20 @@ def test_unknown_name_is_not_found(client: TestClient, path: str) -> None:
     assert (response.status_code, response.json()["code"]) == (404, "not-found")
 
 
+def test_rules_have_the_failures_that_the_limits_want_tolerated(
+    controller: AdvisedController,
+) -> None:
+    limits = Limits(tolerated_failures=2, tolerated_domain="rack")
+    settings = replace(NO_SETTINGS, limits=limits)
+    client = api_client(
+        api_context(controller.store, controller.simulation.clock, settings)
+    )
+
+    found = got(client, "/rules")
+
+    assert (found["tolerated_failures"], found["tolerated_domain"]) == (2, "rack")
+
+
 def test_rules_have_state_and_repair(client: TestClient) -> None:
     oldest = got(client, "/history/cycles")["cycles"][-1]["run"]
     before = got(client, "/rules", run=oldest)
@@ -435,7 +450,7 @@ def test_store_without_cycles_has_empty_lists(tmp_path: Path) -> None:
         client = api_client(api_context(store, controller.simulation.clock))
 
         assert got(client, "/history/series")["at"] == []
-        assert got(client, "/rules") == {"run": None, "decided_at": None, "rules": []}
+        assert got(client, "/rules")["rules"] == []
         assert client.get("/nodes/a").status_code == 404
 
 

@@ -216,14 +216,42 @@ def test_intolerated_domain_is_named_with_its_guests(opendrs: RunOpendrs) -> Non
     (failure,) = failures["domains"]
     assert (failure["name"], failure["nodes"]) == ("rack r1", ["a", "b"])
     assert (failure["unplaced"], failure["is_proven"]) == (["vm1"], True)
+    assert document["required_tolerance"] == {
+        "tolerated_failures": 0,
+        "tolerated_domain": "rack",
+        "evaluated": 2,
+        "is_complete": True,
+        "intolerated": [{"name": "rack r1", "nodes": ["a", "b"], "unplaced": ["vm1"]}],
+    }
+    assert "failures that [limits] wants tolerated: 1 of 2 sets" in answer.out
+
+
+def test_worst_failure_that_the_limits_want_tolerated_is_first(
+    opendrs: RunOpendrs,
+) -> None:
+    # a, b and c have 0.5, 0.4 and 0.8 left: less than the guests of each other pair.
+    limits = "[limits]\nmemory_headroom = 0.0\ntolerated_failures = 2\n"
+    Path("lab.toml").write_text(limits)
+
+    answer = what_if(
+        opendrs, "--config", "lab.toml", "--format", "json", snapshot=RACKS
+    )
+
+    required = json.loads(answer.out)["required_tolerance"]
+    missing = [len(each["unplaced"]) for each in required["intolerated"]]
+    assert (required["tolerated_failures"], required["evaluated"]) == (2, 3)
+    assert missing == sorted(missing, reverse=True)
+    assert required["intolerated"]
 
 
 def test_without_a_domain_in_the_limits_none_is_evaluated(opendrs: RunOpendrs) -> None:
     answer = what_if(opendrs, "--format", "json", snapshot=RACKS)
 
-    failures = json.loads(answer.out)["failures"]
+    document = json.loads(answer.out)
+    failures = document["failures"]
     assert (failures["domain"], failures["evaluated_domains"]) == (None, None)
     assert failures["domains"] == []
+    assert document["required_tolerance"] is None
 
 
 @pytest.mark.parametrize(

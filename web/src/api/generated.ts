@@ -2381,6 +2381,16 @@ export interface components {
             rules: components["schemas"]["RuleDocument"][];
             /** Run */
             run: string | null;
+            /**
+             * Tolerated Domain
+             * @description Key of the domains, such as rack, whose failure the limits want tolerated; null for none. The job `what-if` evaluates the failures.
+             */
+            tolerated_domain: string | null;
+            /**
+             * Tolerated Failures
+             * @description Nodes, any, whose failure the limits want tolerated.
+             */
+            tolerated_failures: number;
         };
         /**
          * RuleState

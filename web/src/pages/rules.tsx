@@ -5,6 +5,7 @@ import { useMemo } from "preact/hooks";
 import { get } from "../api/client";
 import type { RuleDocument, RuleList } from "../api/types";
 import { GuestLink, Heading, NodeLink, Panel, Pending, Search, Select, StateBadge } from "../components/parts";
+import { RequiredTolerance } from "../components/tolerance";
 import { rowsWhere, VirtualTable, type Column } from "../components/table";
 import { count, words } from "../format";
 import { useDocument } from "../live/loader";
@@ -67,7 +68,10 @@ export function Rules(): JSX.Element {
       {found.value === null ? (
         <Pending error={found.error} reload={found.reload} what="rules" />
       ) : (
-        <VirtualTable label="Rules" noun="rule" columns={columns} rows={rows} initial="-state" empty="No rule is defined." />
+        <>
+          <RequiredTolerance rules={found.value} />
+          <VirtualTable label="Rules" noun="rule" columns={columns} rows={rows} initial="-state" empty="No rule is defined." />
+        </>
       )}
     </>
   );

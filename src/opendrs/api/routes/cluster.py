@@ -214,7 +214,15 @@ def _add_rules(router: APIRouter, context: ApiContext) -> None:
         del principal
         found = cycle_with_inputs(context, run)
         rules = [] if found is None else found.rules
-        return form.response({**cycle_header(found), "rules": rules})
+        limits = context.settings.limits
+        return form.response(
+            {
+                **cycle_header(found),
+                "rules": rules,
+                "tolerated_failures": limits.tolerated_failures,
+                "tolerated_domain": limits.tolerated_domain,
+            }
+        )
 
 
 def _add_reasons(router: APIRouter, context: ApiContext) -> None:

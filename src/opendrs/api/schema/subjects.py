@@ -65,6 +65,16 @@ class RuleList(Document):
     run: str | None
     decided_at: datetime | None
     rules: list[RuleDocument]
+    tolerated_failures: Annotated[
+        int, Field(description="Nodes, any, whose failure the limits want tolerated.")
+    ]
+    tolerated_domain: Annotated[
+        str | None,
+        Field(
+            description="Key of the domains, such as rack, whose failure the limits "
+            "want tolerated; null for none. The job `what-if` evaluates the failures."
+        ),
+    ]
 
 
 class PlannedStepDocument(Document):
