@@ -63,7 +63,7 @@ def results(
     for budget, weight in product(BUDGETS, weights):
         amounts = budget
         if budget == AS_KNEE:
-            amounts = f"{found[KNEE, weights[0]].judged['gib_moved']} GiB"
+            amounts = f"{found[KNEE, weights[0]].gib} GiB"
         policy = Optimize(budget=amounts, memory_weight=weight)
         found[budget, weight] = bench.run_policy("optimize", policy, runs=1)
     return found

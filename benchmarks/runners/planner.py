@@ -47,6 +47,7 @@ BESIDE = Path(__file__).parents[3] / "shared"
 SHARED = Path(os.environ.get("OPENDRS_SHARED", BESIDE))
 REBALANCER = Path(__file__).parent / "rebalancer" / "plan_with_rebalancer.py"
 USUAL = ("c10x200", "c100x2000")
+ROUNDING = 0.05  # GiB; the judge rounds them to a tenth
 FEWEST = 0.02
 PARTS = (FEWEST, 0.05, None)
 CPU = 0.3  # cpu_weight with which memory gets more balanced
@@ -91,6 +92,11 @@ class PlannerResult:
             f"{self.seconds:.2f}",
             *self._bound_cells,
         ]
+
+    @property
+    def gib(self) -> float:
+        """GiB that the plan transfers at most, since the judge rounds them."""
+        return float(self.judged["gib_moved"]) + ROUNDING
 
     @property
     def _bound_cells(self) -> tuple[str, str]:
@@ -200,7 +206,7 @@ def lines(
         if python is not None:
             options = [] if part is None else ["--part", str(part)]
             theirs = bench.run_rebalancer(python, f"rebalancer, {share_text}", *options)
-            gib = theirs.judged["gib_moved"]
+            gib = theirs.gib
             yield bench.with_bound(theirs, moves, gib) if bounded else theirs
             budget += f", {gib} GiB"
         # With an unlimited number, plans differ by moves with little gain.
@@ -221,7 +227,7 @@ def lines(
     if python is not None and chains:
         theirs = bench.run_rebalancer(python, "rebalancer, chains", "--moves", "chain")
         yield theirs
-        budget = f"{theirs.judged['gib_moved']} GiB"
+        budget = f"{theirs.gib} GiB"
         fine = Optimize(
             budget=budget, migration_cost_weight=0.001, iterations_per_group=5000
         )

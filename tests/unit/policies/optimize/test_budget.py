@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from random import Random
 
 import pytest
 
+from opendrs.model import GIB, PowerOff, PowerOn
+from opendrs.policies.optimize import Optimize
 from opendrs.policies.optimize.budget import Budget
+from support.builders import cluster
 
 
 @pytest.mark.parametrize(
@@ -101,3 +105,35 @@ def test_smaller_budget_has_the_next_powers_of_two(text: str, smaller: str) -> N
 @pytest.mark.parametrize("text", ["knee", "unlimited", "1 migration", "512 MiB"])
 def test_budget_without_larger_amounts_has_no_smaller_one(text: str) -> None:
     assert Budget.parse(text).smaller is None
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(("unit", "size"), [("GiB", GIB), ("MiB", 2**20)])
+def test_budget_of_exactly_what_a_plan_transfers_allows_the_plan(
+    seed: int, unit: str, size: int
+) -> None:
+    random = Random(seed)  # noqa: S311 - drawn, not a secret
+    guests = {
+        f"vm{index}": (random.choice("aab"), random.uniform(0.01, 0.12))
+        for index in range(8)
+    }
+    loads = {
+        name: sum(part for node, part in guests.values() if node == name)
+        for name in "abc"
+    }
+    snapshot = cluster(loads, guests)
+    unlimited = Optimize(budget="unlimited", threshold=0.0, min_improvement=0.0)
+    best = unlimited.decide(snapshot, None)
+    transferred = sum(
+        snapshot.guests[step.action.guest].usage.memory or 0
+        for step in best.plan.steps
+        if not isinstance(step.action, PowerOff | PowerOn)
+    )
+
+    limited = Optimize(
+        budget=f"{transferred / size!r} {unit}", threshold=0.0, min_improvement=0.0
+    )
+    found = limited.decide(snapshot, None)
+
+    assert best.plan.steps
+    assert found.after["imbalance"] <= best.after["imbalance"] + 1e-9
