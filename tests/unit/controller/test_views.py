@@ -21,6 +21,7 @@ from opendrs.controller.views.attention import (
     draining_nodes,
     failed_steps,
     full_storages,
+    node_exceptions,
     violated_rules,
 )
 from opendrs.controller.views.cluster_columns import EMPTY_COLUMNS, cluster_columns
@@ -34,7 +35,7 @@ from opendrs.controller.views.load_points import (
 from opendrs.controller.views.reasons import NodeReason, reason_documents
 from opendrs.controller.views.remedies import remedy
 from opendrs.controller.views.rule_states import rule_documents
-from opendrs.controller.views.state import StateInputs, next_cycle_at
+from opendrs.controller.views.state import StateInputs, next_cycle_at, state_document
 from opendrs.errors import StoreError
 from opendrs.metrics import ImbalanceMetric
 from opendrs.model import (
@@ -490,3 +491,94 @@ def test_nodes_are_grouped_by_what_fails_together(
     columns = cluster_columns({"snapshot": snapshot})
 
     assert columns.nodes["group"] == [group]
+
+
+LAST_CYCLE = LastCycle(
+    ended_at=NOON, seconds=20.0, reason="balanced", detail="", steps=0
+)
+
+
+def exceptions_of(**changes: Any) -> list[tuple[str, str | None]]:  # noqa: ANN401
+    """Return the code and the severity of each exception of a state."""
+    found = state_document(inputs(**changes))["exceptions"]
+    return [(each["code"], each["severity"]) for each in found]
+
+
+def test_state_of_a_running_controller_has_no_exceptions() -> None:
+    assert exceptions_of() == []
+
+
+def test_state_without_a_controller_has_an_exception() -> None:
+    assert ("controller-not-running", "error") in exceptions_of(holder=None)
+
+
+def test_late_controller_is_an_exception() -> None:
+    found = exceptions_of(now=NOON + timedelta(hours=1))
+
+    assert ("controller-late", "error") in found
+
+
+def test_failed_cycle_is_an_exception() -> None:
+    cycle = replace(LAST_CYCLE, reason=FAILED, detail="no response")
+
+    assert ("cycle-failed", "error") in exceptions_of(cycle=cycle)
+
+
+def test_nodes_over_a_limit_unmeasured_or_unreachable_are_exceptions() -> None:
+    snapshot = with_nodes(
+        LOPSIDED,
+        node("a", 0.99),
+        node("b", None),
+        node("c", 0.1, state=NodeState.UNKNOWN),
+    )
+    columns = cluster_columns(decided(snapshot).document)
+
+    found = [
+        (each["code"], each["subject"])
+        for each in node_exceptions(columns, Limits(), ())
+    ]
+
+    assert found == [
+        (ExceptionCode.NODE_CPU_HIGH, "a"),
+        (ExceptionCode.NODE_MEMORY_HIGH, "a"),
+        (ExceptionCode.METRICS_MISSING, "b"),
+        (ExceptionCode.NODE_UNREACHABLE, "c"),
+    ]
+
+
+def test_node_with_a_job_receives_no_guests() -> None:
+    snapshot = with_nodes(LOPSIDED, node("a", 0.5, jobs=("backup", "scan")))
+    columns = cluster_columns(decided(snapshot).document)
+
+    (found,) = node_exceptions(columns, Limits(), ("backup",))
+
+    assert (found["code"], found["subject"]) == (ExceptionCode.STOOD_BACK, "a")
+    assert "backup" in (found["detail"] or "")
+    assert "scan" not in (found["detail"] or "")
+
+
+@pytest.mark.parametrize(
+    ("reason", "steps", "sentence"),
+    [
+        ("balanced", 0, "balanced: enough"),
+        ("a-later-reason", 0, "enough"),
+        ("improves-balance", 2, "2 steps would help, but the mode is observe"),
+    ],
+)
+def test_decision_without_a_plan_has_one_sentence(
+    reason: str, steps: int, sentence: str
+) -> None:
+    cycle = replace(LAST_CYCLE, reason=reason, detail="enough", steps=steps)
+
+    nothing = state_document(inputs(cycle=cycle))["nothing"]
+
+    assert nothing["reason"] == reason
+    assert nothing["sentence"].startswith(sentence)
+
+
+def test_waiting_plan_has_no_such_sentence() -> None:
+    document = state_document(
+        inputs(plans=(open_plan(step("1", migration("one", "a", "b"))),))
+    )
+
+    assert document["nothing"] is None
