@@ -103,6 +103,18 @@ class OptimizeContext:
             budget=budget,
         )
 
+    def without_split_groups(self) -> OptimizeContext | None:
+        """Return the context in which groups on several nodes stay there.
+
+        None if there is no such group.
+        """
+        groups = self.groups.within(0.0, 0.0)
+        if groups is self.groups:
+            return None
+        cluster = self.cluster.with_groups(groups.groups)
+        problem = self.encode(cluster, self.budget)
+        return replace(self, groups=groups, cluster=cluster, problem=problem)
+
     def measure(self, snapshot: Snapshot) -> ClusterMetrics:
         """Return the metrics of *snapshot*."""
         return measure_cluster(

@@ -8,6 +8,7 @@ of these plans counts, not the last one. Single moves then repair what remains v
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -84,17 +85,35 @@ def _safe_plan(
     plan = exhaustive_plan(context)
     if plan is not None:
         return plan
-    search = partial(_best_of_searches, stop=stop, fewest_migrations=fewest_migrations)
-    plans = [search(context)]
+    search = partial(_searched_budget, stop=stop, fewest_migrations=fewest_migrations)
+    plans = search(context)
     if is_small(context.problem) and isinstance(stop, ScaledIterationLimit):
         smaller = context.budget.smaller
         while smaller is not None:
-            plans.append(search(context.within(smaller)))
+            plans += search(context.within(smaller))
             smaller = smaller.smaller
     if len(plans) == 1:
         return plans[0]
     best = min(plans, key=partial(_rank, fewest_migrations=fewest_migrations))
     return replace(best, context=context)
+
+
+def _searched_budget(
+    context: OptimizeContext, stop: StoppingCriterion, *, fewest_migrations: bool
+) -> list[CandidatePlan]:
+    """Return the best plan, and the best one that gathers no group.
+
+    Where the budget does not suffice for all repairs, others may balance more than to
+    gather the groups that it suffices for.
+    """
+    search = partial(_best_of_searches, stop=stop, fewest_migrations=fewest_migrations)
+    plans = [search(context)]
+    is_limited = math.isfinite(min(context.budget.gib, context.budget.migrations))
+    if is_limited and plans[0].after.violations:
+        other = context.without_split_groups()
+        if other is not None:
+            plans.append(search(other))
+    return plans
 
 
 def _best_of_searches(
