@@ -318,7 +318,7 @@ class CycleLogger:
         if not any(violations):
             log_event(
                 LogEventCode.RULES_KEPT,
-                "rules: all strict rules hold, nodes in maintenance are empty",
+                "rules: all strict rules hold; no guest is on a node in maintenance",
             )
             return
         log_event(

@@ -117,11 +117,13 @@ class NodeAffinity(_NamedRule):
 
     def describe(self, max_names: int | None = None) -> str:
         """Return the name of the rule, or a description."""
+        if self.name:
+            return self.name  # of all guests and nodes, the description takes long
         guests = _format_chosen(self.guests, max_names, tag=self.tags)
         names = frozenset[str](self.nodes)
         nodes = _format_chosen(names, max_names, label=self.labels, group=self.groups)
         kind = "exclusive node affinity" if self.exclusive else "node affinity"
-        return self.name or f"{kind} of {guests} to {nodes or 'no node'}"
+        return f"{kind} of {guests} to {nodes or 'no node'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

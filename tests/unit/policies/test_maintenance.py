@@ -18,6 +18,7 @@ from opendrs.model import (
     Usage,
 )
 from opendrs.policies import BUILT_IN_POLICIES, DecisionReason, Policy, decide
+from opendrs.policies.optimize import Repair
 from support.builders import cluster, guest_ids, node
 
 A, B, C = map(NodeId, "abc")
@@ -92,6 +93,21 @@ def test_node_in_maintenance_without_metrics_is_named(name: str) -> None:
     decision = decide(policy, snapshot, policy.initial_memory())
 
     assert any(note.startswith("not drained: a:") for note in decision.notes)
+
+
+def test_guests_that_another_plan_might_migrate_are_counted_beyond_the_first() -> None:
+    # By hand: one migration is allowed, and every other node is feasible.
+    guests = {f"g{n:02}": ("a", 0.02) for n in range(15)}
+    snapshot = cluster({"a": 0.3, "b": 0.1, "c": 0.1, "d": 0.1}, guests)
+    closed = node("a", 0.3, state=NodeState.MAINTENANCE)
+    snapshot = replace(snapshot, nodes={**snapshot.nodes, A: closed})
+
+    decision = Repair(budget="1 migrations").decide(snapshot, None)
+
+    (note,) = (each for each in decision.notes if "maintenance of a" in each)
+    assert note.startswith("maintenance of a: 14 guests remain: ")
+    assert "could migrate to b, c, d" in note
+    assert note.endswith("; 4 further guests")
 
 
 def assert_remaining_are_explained(notes: tuple[str, ...]) -> None:

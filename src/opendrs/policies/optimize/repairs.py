@@ -44,6 +44,7 @@ INFEASIBLE = "cannot be repaired"  # by any plan
 NOT_EVALUATED = "not evaluated"  # metrics or other data are missing
 UNRESOLVED = "not repaired"  # another budget or other moves might repair it
 _CANNOT_LEAVE = "cannot leave"  # guests of a drain, in any plan
+MAX_EXAMINED = 10  # guests of drains that a plan might migrate
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ class UnresolvedViolation:
         violation: The violation.
         detail: What prevents its repair or its evaluation; empty if nothing known does.
         is_evaluated: True if enough is known of the cluster to decide.
-        blocker: For a drain, what keeps the guest on its node; otherwise empty.
+        blocker: For a drain, what keeps the guest on its node; empty if that was not
+            examined, and for other rules.
     """
 
     violation: Violation
@@ -113,7 +115,7 @@ def unresolved_violations(
     groups = movable_groups(snapshot, rules, limits, selection)
     cluster = EncodedCluster(snapshot, rules, groups.groups, limits, load_model)
     repairs = RepairBlockers(cluster, groups)
-    return tuple(repairs.unresolved(violation) for violation in strict)
+    return tuple(repairs.unresolved(strict))
 
 
 def has_repairable_violation(
@@ -200,19 +202,31 @@ class RepairBlockers:
         """Return what prevents the repair of *violation*, with its rule."""
         return self._common_blocker(violation) or self._guest_blockers(violation)
 
-    def unresolved(self, violation: Violation) -> UnresolvedViolation:
-        """Return *violation* with what prevents its repair."""
-        detail = "" if self.is_repairable(violation) else self.detail(violation)
-        return UnresolvedViolation(
-            violation, detail, blocker=self._drain_blocker(violation)
-        )
+    def unresolved(
+        self, remaining: Iterable[Violation]
+    ) -> Iterator[UnresolvedViolation]:
+        """Yield each violation with what prevents its repair.
+
+        Of the guests of drains that a plan might migrate, `MAX_EXAMINED` are examined.
+        """
+        examined = 0
+        for each in remaining:
+            repairable = self.is_repairable(each)
+            if not is_drain(each.rule):
+                yield UnresolvedViolation(each, "" if repairable else self.detail(each))
+                continue
+            (name,) = each.guests
+            examined += repairable
+            is_examined = not repairable or examined <= MAX_EXAMINED
+            blocker = self.blocker(name) if is_examined else ""
+            detail = "" if repairable else f"{each.rule}: {name}: {blocker}"
+            yield UnresolvedViolation(each, detail, blocker=blocker)
 
     def explain_all(self, remaining: Iterable[Violation]) -> Iterator[str]:
         """Yield why violations remain; drains first, the guests of each together."""
         strict = tuple(remaining)
-        yield from drain_lines(
-            self.unresolved(each) for each in strict if is_drain(each.rule)
-        )
+        drains = (each for each in strict if is_drain(each.rule))
+        yield from drain_lines(self.unresolved(drains))
         for each in strict:
             if not is_drain(each.rule):
                 yield self._explain(each)
@@ -239,13 +253,6 @@ class RepairBlockers:
             f"could migrate to {format_list(open_)}, but no plan within the budget "
             "and in a safe order does so without a loss"
         )
-
-    def _drain_blocker(self, violation: Violation) -> str:
-        """Return what keeps the guest of a drain on its node; empty for other rules."""
-        if not is_drain(violation.rule):
-            return ""
-        (name,) = violation.guests
-        return self.blocker(name)
 
     def _common_blocker(self, violation: Violation) -> str | None:
         """Return what prevents the repair for all guests; None if nothing does."""
@@ -302,13 +309,16 @@ def _drain_line(rule: str, blockers: Mapping[GuestId, str], *, repairable: bool)
     reasons: defaultdict[str, list[GuestId]] = defaultdict(list)
     for name, blocker in blockers.items():
         reasons[blocker].append(name)
+    others = reasons.pop("", [])
     outcome = _CANNOT_LEAVE
     if repairable:
         outcome = "remains" if len(blockers) == 1 else "remain"
-    reported = "; ".join(
-        f"{format_list(names)}: {blocker}" for blocker, names in reasons.items()
+    parts = [f"{format_list(names)}: {blocker}" for blocker, names in reasons.items()]
+    if others:
+        parts.append(format_count(len(others), "further guest"))
+    return (
+        f"{rule}: {format_count(len(blockers), 'guest')} {outcome}: {'; '.join(parts)}"
     )
-    return f"{rule}: {format_count(len(blockers), 'guest')} {outcome}: {reported}"
 
 
 def _infeasible_text(infeasible: InfeasibleAntiAffinity) -> str:
