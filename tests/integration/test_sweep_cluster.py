@@ -8,18 +8,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tomli_w
+from distributed import Client
 from pyarrow import parquet
 
 import opendrs
+from opendrs.simulation.sweep.dask_cluster import connect, run_on_cluster
+from opendrs.simulation.sweep.tasks import run_task
 from support.dask_cluster import STARTUP_TIMEOUT, DaskCluster, dask_cluster
-from support.sweeps import SMALL_SWEEP
+from support.sweeps import SMALL_SWEEP, prepared_trials
 
 PROGRAM = str(Path(sys.executable).with_name("opendrs"))
 POLICIES = [{"name": ["none", "lr-mmt"]}]
@@ -177,6 +180,30 @@ def test_dead_worker_is_replaced(bare: DaskCluster) -> None:
     assert (process.returncode, err) == (0, "")
     assert json.loads(out)["computed"] == 40
     assert len(parquet.read_table("grid.parquet")) == 40
+
+
+def test_results_on_a_dead_worker_are_computed_again(bare: DaskCluster) -> None:
+    tasks = [each.task() for each in prepared_trials(seed=MANY[:5])]
+
+    with connect(bare.address) as client:
+        with bare.worker() as process:
+            work = run_on_cluster(client, tasks, print)
+            first = next(work)
+            wait_for_states(client, lambda states: states == {"finished"})
+            process.kill()
+            wait_for_states(client, lambda states: "finished" not in states)
+        with bare.worker():
+            found = {task.identity: metrics for task, metrics in [first, *work]}
+
+    assert found == {task.identity: run_task(task) for task in tasks}
+
+
+def wait_for_states(client: Client, suits: Callable[[set[str]], bool]) -> None:
+    """Wait until *suits* is true of the states of all results that *client* has."""
+    end = time.monotonic() + STARTUP_TIMEOUT
+    while not suits({state.status for state in client.futures.values()}):
+        assert time.monotonic() < end
+        time.sleep(0.02)  # noqa: TID251 - for another process
 
 
 def test_cluster_without_workers_is_reported_and_awaited(bare: DaskCluster) -> None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # takes half a second to import
 
 
 POLL_INTERVAL = 1.0  # s between checks for workers
+_REPEATED = ("lost", "pending")  # states of a run whose worker died with its result
 
 
 def run_on_cluster(
@@ -110,9 +111,13 @@ def _next_finished(
 ) -> Future:
     while True:
         try:
-            return finished.get(timeout=POLL_INTERVAL)
+            future = finished.get(timeout=POLL_INTERVAL)
         except queue.Empty:
             _wait_for_workers(client, report)
+            continue
+        if future.status not in _REPEATED:
+            return future
+        future.add_done_callback(finished.put)
 
 
 def _wait_for_workers(client: Client, report: Callable[[str], None]) -> None:
@@ -151,12 +156,10 @@ def _check_versions(client: Client) -> None:
 
 def _result(future: Future) -> MetricValues:
     with _translate_disconnect():
-        if future.status == "finished":
+        error = future.exception()  # None for a cancelled one, too
+        if error is None:
             metrics: MetricValues = future.result()
             return metrics
-        if future.status != "error":
-            raise _connection_lost()
-        error = future.exception()
     if isinstance(error, OpenDRSError):
         raise error
     raise PlatformError(f"run failed on the Dask cluster: {error}") from error
