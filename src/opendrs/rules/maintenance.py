@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeGuard
 
 from opendrs.model import NodeAffinity, NodeId, NodeState, Rule, Snapshot
 
@@ -33,9 +34,9 @@ def drain_rules(snapshot: Snapshot) -> tuple[NodeAffinity, ...]:
     )
 
 
-def is_drain(rule: Rule) -> bool:
+def is_drain(rule: Rule) -> TypeGuard[NodeAffinity]:
     """Return True if *rule* drains nodes in maintenance."""
-    return rule.origin == ORIGIN
+    return isinstance(rule, NodeAffinity) and rule.origin == ORIGIN
 
 
 def with_drain_rule(snapshot: Snapshot) -> Snapshot:
@@ -63,7 +64,7 @@ def drained_nodes(snapshot: Snapshot) -> frozenset[NodeId]:
     return frozenset(
         name
         for rule in snapshot.rules
-        if isinstance(rule, NodeAffinity) and rule.origin == ORIGIN
+        if is_drain(rule)
         for name, node in snapshot.nodes.items()
         if node.online and name not in rule.nodes
     )

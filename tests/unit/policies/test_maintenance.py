@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from opendrs.model import (
+    Affinity,
     GuestId,
     LiveMigration,
     Mobility,
@@ -108,6 +109,18 @@ def test_guests_that_another_plan_might_migrate_are_counted_beyond_the_first() -
     assert note.startswith("maintenance of a: 14 guests remain: ")
     assert "could migrate to b, c, d" in note
     assert note.endswith("; 4 further guests")
+
+
+def test_rule_with_the_origin_of_a_drain_is_none_if_it_is_of_another_kind() -> None:
+    # A snapshot file may name any origin; an affinity has no node to leave.
+    apart = Affinity(guests=guest_ids("g1", "g2"), origin="node state", name="gather")
+    snapshot = cluster(
+        {"a": 0.9, "b": 0.9}, {"g1": ("a", 0.9), "g2": ("b", 0.9)}, [apart]
+    )
+
+    decision = Repair().decide(snapshot, None)
+
+    assert any("gather" in each for each in decision.notes)
 
 
 def assert_remaining_are_explained(notes: tuple[str, ...]) -> None:
