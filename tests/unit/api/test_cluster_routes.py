@@ -450,7 +450,13 @@ def test_store_without_cycles_has_empty_lists(tmp_path: Path) -> None:
         client = api_client(api_context(store, controller.simulation.clock))
 
         assert got(client, "/history/series")["at"] == []
-        assert got(client, "/rules")["rules"] == []
+        assert got(client, "/rules") == {
+            "run": None,
+            "decided_at": None,
+            "rules": [],
+            "tolerated_failures": 0,
+            "tolerated_domain": None,
+        }
         assert client.get("/nodes/a").status_code == 404
 
 
