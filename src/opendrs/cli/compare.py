@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -45,7 +45,7 @@ from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import EMPTY_PLAN, GIB
 from opendrs.policies import reason_text
 from opendrs.policies.optimize import Optimize
-from opendrs.rules import count_strict, split_drains
+from opendrs.rules import Violation, count_strict, split_drains
 
 DISK_MOVES = "disks\nmoved"  # only shown if some plan moves disks
 COLUMNS = (
@@ -206,24 +206,27 @@ def _print_rules(
     if not count_strict(report.change.before).rules:
         return
     screen.print()
-    rules, drains = split_drains(report.change.before)
-    for what, position, total in (
-        ("violated strict rules", 0, count_strict(rules).rules),
-        ("guests to drain", 1, len(drains)),
-    ):
+    counts_before = _remaining_counts(report.change.before)
+    counts_after = {each.name: _remaining_counts(each.rules.after) for each in policies}
+    for what, total in counts_before.items():
         if not total:
             continue
         by_count: defaultdict[int, list[str]] = defaultdict(list)
-        for row in policies:
-            left_over = split_drains(row.rules.after)[position]
-            count = count_strict(left_over)
-            by_count[count.violations if position else count.rules].append(row.name)
+        for name, counts in counts_after.items():
+            by_count[counts[what]].append(name)
         for left, names in sorted(by_count.items()):
             remain = f"{what}: {left} of {total} remain after {', '.join(names)}"
             screen.print(printable(remain))
     print_unresolved(
         screen, report, None if show_all else MAX_RULES_LISTED, label="violated"
     )
+
+
+def _remaining_counts(remaining: Iterable[Violation]) -> dict[str, int]:
+    """Return the number of violated strict rules, and of guests to drain."""
+    rules, drains = split_drains(remaining)
+    counted = count_strict(rules).rules
+    return {"violated strict rules": counted, "guests to drain": len(drains)}
 
 
 def _cells(score: ClusterScore) -> list[str]:

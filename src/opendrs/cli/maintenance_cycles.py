@@ -41,7 +41,7 @@ from opendrs.ports import Outcome, StepRecord, Store
 
 RETRY_INTERVAL = 5.0  # seconds until a decision that lacks measurements is repeated
 POLL_INTERVAL = 2.0  # seconds between two looks at a node
-METRICS_TIMEOUT = 120.0  # seconds; some platforms need two samples, or are silent
+METRICS_TIMEOUT = 120.0  # seconds; some platforms need two samples, or do not respond
 MAX_RETRIES = int(METRICS_TIMEOUT / RETRY_INTERVAL)
 _TEMPORARY = (SkipReason.METRICS_MISSING, SkipReason.MIGRATION_IN_PROGRESS)
 

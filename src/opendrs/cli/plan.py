@@ -85,10 +85,10 @@ def command(  # noqa: PLR0913 - one for each option
 
     If violated strict rules can be repaired, the plan contains only the repair. Execute
     it before you plan with the policy, or omit it with --set repair_first=false. The
-    policy optimize repairs rules and balances in one plan. Guests on nodes
-    in maintenance are repaired like violated strict rules. If strict rules would remain
-    violated after the plan, or guests on nodes in maintenance, the summary names them,
-    and the command that repairs them if there is one.
+    policy optimize repairs rules and balances in one plan. A guest on a node in
+    maintenance counts as such a violation. If strict rules would remain violated after
+    the plan, or guests on nodes in maintenance, the summary names them, and the command
+    that repairs them if there is one.
 
     The steps follow in a safe order with their reasons, which are shortened if there
     are more than ten steps. Then come the load of each node

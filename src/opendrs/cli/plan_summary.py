@@ -36,8 +36,6 @@ from opendrs.policies import Decision, Policy, reason_text, repair_for, repairs_
 from opendrs.policies.load_metrics import imbalance_metric_of
 from opendrs.policies.optimize import Repair
 from opendrs.policies.optimize.repairs import (
-    INFEASIBLE,
-    NOT_EVALUATED,
     UnresolvedViolation,
     drain_lines,
     unresolved_violations,
@@ -369,9 +367,8 @@ def infeasible_lines(report: RuleReport) -> list[str]:
     for each in report.unresolved:
         if not each.detail or each.is_drain:
             continue
-        line = f"{INFEASIBLE if each.is_evaluated else NOT_EVALUATED}: {each.detail}"
-        if each.is_evaluated or line not in lines:
-            lines.append(line)
+        if each.is_evaluated or each.text not in lines:
+            lines.append(each.text)
     return lines
 
 

@@ -35,13 +35,7 @@ from opendrs.model import (
 )
 from opendrs.policies import Policy, reason_text
 from opendrs.policies.optimize import Optimize, Repair
-from opendrs.policies.optimize.repairs import (
-    INFEASIBLE,
-    NOT_EVALUATED,
-    UnresolvedViolation,
-    drain_lines,
-    unresolved_violations,
-)
+from opendrs.policies.optimize.repairs import drain_lines, unresolved_violations
 from opendrs.ports import Outcome, StepRecord, TaskStatus
 from opendrs.rules import (
     Violation,
@@ -340,9 +334,7 @@ class CycleLogger:
             snapshot,
             policy.limits,
         )
-        others = [_unresolved_text(one) for one in remaining if not one.is_drain][
-            :MAX_SHOWN
-        ]
+        others = [one.text for one in remaining if not one.is_drain][:MAX_SHOWN]
         parts = []
         if drains_before or drains_after:
             parts.append(
@@ -366,14 +358,6 @@ class CycleLogger:
             if self._repair_command is not None:
                 parts.append(f"or stop this controller and run: {self._repair_command}")
         return parts
-
-
-def _unresolved_text(unresolved: UnresolvedViolation) -> str:
-    if not unresolved.is_evaluated:
-        return f"{NOT_EVALUATED}: {unresolved.detail}"
-    if unresolved.detail:
-        return f"{INFEASIBLE}: {unresolved.detail}"
-    return f"remains violated: {unresolved.violation}"
 
 
 def _first_texts(texts: tuple[str, ...], noun: str) -> list[str]:

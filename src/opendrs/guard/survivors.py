@@ -131,7 +131,7 @@ class Survivors:
         self, failed: Names, units: Sequence[_Unit], choice: Choice
     ) -> Iterator[list[_Unit]]:
         """Yield the units without a node, by one method after the other."""
-        for roomiest in (True, False):  # the first node with most room fits mostly
+        for roomiest in (True, False):  # mostly the node with most room fits
             attempt = _Attempt(self, failed, choice)
             yield [x for x in units if not attempt.place(x, roomiest=roomiest)]
         is_searched = len(units) <= MAX_SEARCHED and all(x.allowed for x in units)

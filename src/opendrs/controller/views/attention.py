@@ -170,7 +170,7 @@ def _drain_text(
 
 def _reason_text(code: str) -> str:
     """Return a recorded reason in words; another version may have further ones."""
-    known = code in SkipReason.__members__.values()
+    known = code in set(SkipReason)
     return SkipReason(code).text if known else code.replace("-", " ")
 
 

@@ -94,14 +94,7 @@ class OptimizeContext:
         Groups that cannot be gathered within it stay.
         """
         groups = self.groups.within(budget.gib, budget.migrations)
-        cluster = self.cluster.with_groups(groups.groups)
-        return replace(
-            self,
-            groups=groups,
-            cluster=cluster,
-            problem=self.encode(cluster, budget),
-            budget=budget,
-        )
+        return self._with_groups(groups, budget)
 
     def without_split_groups(self) -> OptimizeContext | None:
         """Return the context in which groups on several nodes stay there.
@@ -111,9 +104,17 @@ class OptimizeContext:
         groups = self.groups.within(0.0, 0.0)
         if groups is self.groups:
             return None
+        return self._with_groups(groups, self.budget)
+
+    def _with_groups(self, groups: MovableGroups, budget: Budget) -> OptimizeContext:
         cluster = self.cluster.with_groups(groups.groups)
-        problem = self.encode(cluster, self.budget)
-        return replace(self, groups=groups, cluster=cluster, problem=problem)
+        return replace(
+            self,
+            groups=groups,
+            cluster=cluster,
+            problem=self.encode(cluster, budget),
+            budget=budget,
+        )
 
     def measure(self, snapshot: Snapshot) -> ClusterMetrics:
         """Return the metrics of *snapshot*."""

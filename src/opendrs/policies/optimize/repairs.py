@@ -35,6 +35,7 @@ from opendrs.rules import (
     compile_rules,
     find_infeasible_anti_affinity,
     is_drain,
+    split_drains,
     violations,
     with_drain_rule,
     without_choices,
@@ -68,6 +69,13 @@ class UnresolvedViolation:
     def is_drain(self) -> bool:
         """True for a guest on a node in maintenance, if it was evaluated."""
         return self.is_evaluated and is_drain(self.violation.rule)
+
+    @property
+    def text(self) -> str:
+        """Return why the violation remains, with its rule and its category."""
+        if not self.detail:
+            return f"remains violated: {self.violation}"
+        return f"{INFEASIBLE if self.is_evaluated else NOT_EVALUATED}: {self.detail}"
 
     @property
     def repairable(self) -> bool | None:
@@ -224,12 +232,9 @@ class RepairBlockers:
 
     def explain_all(self, remaining: Iterable[Violation]) -> Iterator[str]:
         """Yield why violations remain; drains first, the guests of each together."""
-        strict = tuple(remaining)
-        drains = (each for each in strict if is_drain(each.rule))
+        rules, drains = split_drains(remaining)
         yield from drain_lines(self.unresolved(drains))
-        for each in strict:
-            if not is_drain(each.rule):
-                yield self._explain(each)
+        yield from map(self._explain, rules)
 
     def _explain(self, violation: Violation) -> str:
         """Return why *violation* remains, with its rule and its category."""
@@ -273,13 +278,8 @@ class RepairBlockers:
 
     def _guest_blockers(self, violation: Violation) -> str:
         """Return the blocker of each guest."""
-        reasons: defaultdict[str, list[GuestId]] = defaultdict(list)
-        for name in sorted(violation.guests):
-            reasons[self.blocker(name)].append(name)
-        reported = "; ".join(
-            f"{format_list(names)}: {detail}" for detail, names in reasons.items()
-        )
-        return f"{violation.rule}: {reported}"
+        blockers = {name: self.blocker(name) for name in sorted(violation.guests)}
+        return f"{violation.rule}: {'; '.join(_listed(blockers))}"
 
     def _nodes_closed_to_all(self, violation: Violation) -> Mapping[NodeId, str]:
         """Return why no node can hold all guests; empty if one can."""
@@ -306,19 +306,25 @@ def group_of(
 
 
 def _drain_line(rule: str, blockers: Mapping[GuestId, str], *, repairable: bool) -> str:
-    reasons: defaultdict[str, list[GuestId]] = defaultdict(list)
-    for name, blocker in blockers.items():
-        reasons[blocker].append(name)
-    others = reasons.pop("", [])
+    examined = {name: blocker for name, blocker in blockers.items() if blocker}
     outcome = _CANNOT_LEAVE
     if repairable:
         outcome = "remains" if len(blockers) == 1 else "remain"
-    parts = [f"{format_list(names)}: {blocker}" for blocker, names in reasons.items()]
-    if others:
-        parts.append(format_count(len(others), "further guest"))
+    parts = [*_listed(examined)]
+    if others := len(blockers) - len(examined):
+        parts.append(format_count(others, "further guest"))
     return (
         f"{rule}: {format_count(len(blockers), 'guest')} {outcome}: {'; '.join(parts)}"
     )
+
+
+def _listed(blockers: Mapping[GuestId, str]) -> Iterator[str]:
+    """Yield each blocker once, after its guests."""
+    names_of: defaultdict[str, list[GuestId]] = defaultdict(list)
+    for name, blocker in blockers.items():
+        names_of[blocker].append(name)
+    for blocker, names in names_of.items():
+        yield f"{format_list(names)}: {blocker}"
 
 
 def _infeasible_text(infeasible: InfeasibleAntiAffinity) -> str:
