@@ -191,7 +191,7 @@ def _ask_what_if(dashboard: DashboardPage) -> None:
 def _see_the_reason_of_a_guest(dashboard: DashboardPage) -> None:
     dashboard.show("guests/vm:103")
     explanation = dashboard.panel("Explanation")
-    explanation.get_by_text("cannot be migrated").first.wait_for()
+    explanation.get_by_text("cannot be migrated", exact=True).wait_for()
     explanation.get_by_text("What would have to change").wait_for()
     dashboard.show("reasons?code=pinned")
     dashboard.page.get_by_role("table").get_by_role("link", name="vm:102").wait_for()
