@@ -266,7 +266,7 @@ def _message(
     if kind == "value_error" and isinstance(context["error"], QuantityError):
         return f"expected {context['error']}, got {describe(error['input'])}"
     if kind == "value_error":
-        return str(context["error"])
+        return str(context["error"]).removeprefix(f"{path[-1]}: " if path else "")
     template = _EXPECTED.get(kind)
     expected = f"expected {template.format(**context)}" if template else error["msg"]
     return f"{expected}, got {describe(context.get('tag', error['input']))}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -31,21 +31,7 @@ from opendrs.config.rule_schema import (
     NodeAffinityEntry,
     RuleEntry,
 )
-from opendrs.config.snapshot_schema import (
-    FIELDS,
-    AllocationEntry,
-    CapacityEntry,
-    DiskEntry,
-    ForecastEntry,
-    GuestEntry,
-    LimitEntry,
-    NodeEntry,
-    PressureEntry,
-    SnapshotEntry,
-    StallEntry,
-    StorageEntry,
-    UsageEntry,
-)
+from opendrs.config.snapshot_schema import FIELDS
 from opendrs.config.snapshot_validation import (
     MAX_DIAGNOSTICS,
     dangling_references,
@@ -53,34 +39,19 @@ from opendrs.config.snapshot_validation import (
 )
 from opendrs.errors import InvalidFileError, ModelError
 from opendrs.model import (
-    NO_LOADS,
     PRIORITIES,
-    UNKNOWN_PRESSURE,
-    UNKNOWN_USAGE,
     Affinity,
-    Allocation,
     AntiAffinity,
-    Disk,
     DomainAffinity,
-    Forecast,
-    Guest,
     GuestId,
     GuestPriority,
-    GuestState,
     MutualAntiAffinity,
-    Node,
     NodeAffinity,
     NodeId,
-    NodeState,
     Pin,
-    Pressure,
-    Resources,
     Rule,
     Snapshot,
-    Stall,
-    Storage,
     TagExclusion,
-    Usage,
 )
 from opendrs.rules import with_chosen
 
@@ -182,110 +153,15 @@ def validate_rules(
         return (), (Diagnostic(path, str(error), code=DiagnosticCode.INCONSISTENT),)
 
 
-def _snapshot(entry: SnapshotEntry) -> Snapshot:
+def _snapshot(entry: Mapping[str, Any]) -> Snapshot:
     snapshot = Snapshot(
         taken_at=entry["taken_at"],
-        nodes={
-            NodeId(name): _node(name, node) for name, node in entry["nodes"].items()
-        },
-        guests={
-            GuestId(name): _guest(name, guest)
-            for name, guest in entry["guests"].items()
-        },
+        nodes=entry["nodes"],
+        guests=entry["guests"],
         rules=tuple(rule_from_entry(rule) for rule in entry.get("rules", ())),
         bandwidth=entry.get("bandwidth"),
     )
     return with_chosen(snapshot)
-
-
-def _node(name: str, entry: NodeEntry) -> Node:
-    return Node(
-        id=NodeId(name),
-        capacity=_resources(entry.get("capacity")),
-        usage=_usage(entry.get("usage")),
-        state=entry.get("state", NodeState.UNKNOWN),
-        architecture=entry.get("architecture"),
-        cpu_model=entry.get("cpu_model"),
-        labels=frozenset(entry.get("labels", ())),
-        load_average=entry.get("load_average"),
-        pressure=_pressure(entry.get("pressure")),
-        ksm_shared=entry.get("ksm_shared"),
-        powered_on_at=entry.get("powered_on_at"),
-        allocation=Allocation(**entry.get("allocation", AllocationEntry())),
-        groups=frozenset(entry.get("groups", ())),
-        failure_domain=entry.get("failure_domain"),
-        storages=_storages(entry.get("storages")),
-        jobs=None if "jobs" not in entry else tuple(entry["jobs"]),
-        loads=entry.get("loads", NO_LOADS),
-        load_capacities=entry.get("load_capacities", NO_LOADS),
-    )
-
-
-def _guest(name: str, entry: GuestEntry) -> Guest:
-    target = entry.get("migrating_to")
-    return Guest(
-        id=GuestId(name),
-        node=NodeId(entry["node"]),
-        kind=entry["kind"],
-        state=entry.get("state", GuestState.UNKNOWN),
-        limit=_resources(entry.get("limit")),
-        usage=_usage(entry.get("usage")),
-        pressure=_pressure(entry.get("pressure")),
-        uptime=entry.get("uptime"),
-        mobility=entry.get("mobility"),
-        mobility_detail=entry.get("mobility_detail"),
-        ha_managed=entry.get("ha_managed"),
-        tags=frozenset(entry.get("tags", ())),
-        cpu_model=entry.get("cpu_model"),
-        migrating_to=None if target is None else NodeId(target),
-        migrated_at=entry.get("migrated_at"),
-        dirty_rate=entry.get("dirty_rate"),
-        managed_by=entry.get("managed_by"),
-        lock=entry.get("lock"),
-        disks=_disks(entry.get("disks")),
-        forecast=_forecast(entry.get("forecast")),
-        loads=entry.get("loads", NO_LOADS),
-    )
-
-
-def _resources(entry: CapacityEntry | LimitEntry | None) -> Resources | None:
-    return None if entry is None else Resources(entry["cpu"], entry["memory"])
-
-
-def _usage(entry: UsageEntry | None) -> Usage:
-    if entry is None:
-        return UNKNOWN_USAGE
-    return Usage(entry.get("cpu"), entry.get("memory"))
-
-
-def _forecast(entry: ForecastEntry | None) -> Forecast | None:
-    if entry is None:
-        return None
-    return Forecast(
-        expected=_usage(entry.get("expected")), upper=_usage(entry.get("upper"))
-    )
-
-
-def _pressure(entry: PressureEntry | None) -> Pressure:
-    if entry is None:
-        return UNKNOWN_PRESSURE
-    return Pressure(
-        cpu=_stall(entry.get("cpu", {})),
-        memory=_stall(entry.get("memory", {})),
-        io=_stall(entry.get("io", {})),
-    )
-
-
-def _stall(entry: StallEntry) -> Stall:
-    return Stall(entry.get("some"), entry.get("full"))
-
-
-def _storages(entries: list[StorageEntry] | None) -> tuple[Storage, ...] | None:
-    return None if entries is None else tuple(Storage(**each) for each in entries)
-
-
-def _disks(entries: list[DiskEntry] | None) -> tuple[Disk, ...] | None:
-    return None if entries is None else tuple(Disk(**each) for each in entries)
 
 
 def rule_from_entry(entry: RuleEntry) -> Rule:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from itertools import islice
 from typing import Any
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from opendrs.config.diagnostics import (
     Diagnostic,
@@ -17,14 +18,8 @@ from opendrs.config.diagnostics import (
 )
 from opendrs.config.parsing import as_mapping
 from opendrs.config.rule_schema import RULES
-from opendrs.config.schema_types import Name
-from opendrs.config.snapshot_schema import (
-    FIELDS,
-    SNAPSHOT,
-    GuestEntry,
-    NodeEntry,
-    SnapshotEntry,
-)
+from opendrs.config.snapshot_objects import table_validator
+from opendrs.config.snapshot_schema import FIELDS, SNAPSHOT, GuestEntry, NodeEntry
 from opendrs.escapes import repr_value
 
 BATCH_SIZE = 1000  # nodes or guests
@@ -32,11 +27,9 @@ MAX_DIAGNOSTICS = 1000  # of one document
 MAX_FIELDS = 1000  # of a node or a guest
 MAX_RULE_FIELDS = 100_000  # of a rule, which may have a priority for each node
 
-_DEFERRED = ConfigDict(defer_build=True)  # until the first document
-_TABLE_ADAPTERS: Mapping[str, TypeAdapter[Any]] = {
-    "nodes": TypeAdapter(dict[Name, NodeEntry], config=_DEFERRED),
-    "guests": TypeAdapter(dict[Name, GuestEntry], config=_DEFERRED),
-}
+_ENTRIES: Mapping[str, type] = {"nodes": NodeEntry, "guests": GuestEntry}
+_ID = "id"  # key of the name of a node or guest, for the validator
+_validator_of = cache(table_validator)  # made with the first document
 
 # Fields of opendrs-snapshot/1 before version 0.1, with their present names.
 FORMER_FIELDS = {
@@ -52,10 +45,11 @@ FORMER_MOBILITY = {"stopped": "cold", "never": "none"}
 
 def validate_snapshot(
     document: object,
-) -> tuple[SnapshotEntry | None, list[Diagnostic]]:
+) -> tuple[Mapping[str, Any] | None, list[Diagnostic]]:
     """Return the validated entry of *document*, or None with the errors.
 
-    At most `MAX_DIAGNOSTICS` + 1 errors are returned.
+    Its nodes and guests are objects of the model; the rest is as in `SnapshotEntry`. At
+    most `MAX_DIAGNOSTICS` + 1 errors are returned.
     """
     validator = _SnapshotValidator()
     diagnostics = list(islice(validator.diagnostics(document), MAX_DIAGNOSTICS + 1))
@@ -104,17 +98,25 @@ class _SnapshotValidator:
     def _table_diagnostics(
         self, name: str, table: Mapping[str, object]
     ) -> Iterator[Diagnostic]:
+        validator = _validator_of(_ENTRIES[name])
         entries = iter(table.items())
-        while batch := {
-            key: _with_current_names(name, value)
-            for key, value in islice(entries, BATCH_SIZE)
-        }:
-            for key, value in tuple(batch.items()):
+        while listed := tuple(islice(entries, BATCH_SIZE)):
+            batch: dict[str, object] = {}
+            for key, value in listed:
                 if (excess := _too_many_fields(value, (name, key))) is not None:
                     yield excess
-                    del batch[key]
+                    continue
+                batch[key] = value
+                if isinstance(value, dict):
+                    if _ID in value:
+                        yield Diagnostic(
+                            (name, key, _ID),
+                            "unknown field",
+                            code=DiagnosticCode.UNKNOWN_KEY,
+                        )
+                    batch[key] = {**_with_current_names(name, value), _ID: key}
             try:
-                self.entry[name].update(_TABLE_ADAPTERS[name].validate_python(batch))
+                self.entry[name].update(validator.validate_python(batch))
             except ValidationError as error:
                 yield from pydantic_diagnostics(error, (name,), FIELDS)
 
@@ -136,15 +138,17 @@ def _empty_collection(name: str) -> object:
     return [] if name == "rules" else {}
 
 
-def _with_current_names(table: str, entry: object) -> object:
+def _with_current_names(
+    table: str, entry: Mapping[str, object]
+) -> Mapping[str, object]:
     """Return *entry* with the present names of renamed fields.
 
     A former name beside the present one is unchanged, and is reported as unknown.
     """
     former = FORMER_FIELDS[table]
-    if not isinstance(entry, dict) or former.keys().isdisjoint(entry):
+    if former.keys().isdisjoint(entry):
         return entry
-    renamed: dict[object, object] = {}
+    renamed: dict[str, object] = {}
     for key, value in entry.items():
         name = former.get(key, key)
         if name in entry:
@@ -159,12 +163,10 @@ def _too_many_fields(
     value: object, path: KeyPath = (), max_fields: int = MAX_FIELDS
 ) -> Diagnostic | None:
     """Return a diagnostic if *value* has more than *max_fields* fields in total."""
-    fields, pending = 0, [value]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, dict):
-            fields += len(part)
-            pending += [each for each in part.values() if isinstance(each, dict)]
+    fields, pending = 0, [value] if isinstance(value, dict) else []
+    for part in pending:
+        fields += len(part)
+        pending += [each for each in part.values() if isinstance(each, dict)]
         if fields > max_fields:
             message = f"expected at most {max_fields:,} fields, got more"
             return Diagnostic(path, message, code=DiagnosticCode.OUT_OF_RANGE)
@@ -196,12 +198,6 @@ def _guest_references(
         node = guest.get(field)
         if isinstance(node, str) and node not in nodes:
             yield _unknown_name(("guests", name, field), "node", node, nodes)
-    if guest.get("migrating_to", nodes) == guest.get("node"):
-        yield Diagnostic(
-            ("guests", name, "migrating_to"),
-            f"expected another node than {repr_value(guest['node'])}, its node",
-            code=DiagnosticCode.INCONSISTENT,
-        )
 
 
 def _rule_references(

@@ -116,10 +116,10 @@ class Guest:
     loads: LoadAmounts = field(default_factory=no_loads, hash=False)
 
     def __post_init__(self) -> None:
-        for name in ("uptime", "dirty_rate"):
-            value = getattr(self, name)
-            if value is not None:
-                require_amount(f"{self.id}: {name}", value)
+        if self.uptime is not None:
+            require_amount(f"{self.id}: uptime", self.uptime)
+        if self.dirty_rate is not None:
+            require_amount(f"{self.id}: dirty_rate", self.dirty_rate)
         if self.loads:
             require_loads(f"{self.id}: loads", self.loads)
         if self.disks:

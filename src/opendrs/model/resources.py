@@ -41,8 +41,10 @@ class Resources:
     memory: int
 
     def __post_init__(self) -> None:
-        require_amount("cpu", self.cpu)
-        require_amount("memory", self.memory)
+        # One comparison each: a snapshot has tens of thousands of them.
+        if not (0 <= self.cpu <= MAX_AMOUNT and 0 <= self.memory <= MAX_AMOUNT):
+            require_amount("cpu", self.cpu)
+            require_amount("memory", self.memory)
 
     def plus(self, other: Resources) -> Resources:
         """Return the sum, with each amount at most `MAX_AMOUNT`."""
@@ -137,10 +139,10 @@ class Usage:
     memory: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("cpu", "memory"):
-            value = getattr(self, name)
-            if value is not None:
-                require_amount(name, value)
+        cpu, memory = self.cpu or 0, self.memory or 0
+        if not (0 <= cpu <= MAX_AMOUNT and 0 <= memory <= MAX_AMOUNT):
+            require_amount("cpu", cpu)
+            require_amount("memory", memory)
 
     @property
     def resources(self) -> Resources | None:

@@ -248,11 +248,13 @@ def guest_with(**fields: object) -> dict[str, Any]:
         ),
         (
             guest_with(migrating_to="node1"),
-            (
-                'guests.vm:101.migrating_to: expected another node than "node1", '
-                "its node"
-            ),
+            "guests.vm:101: migrating_to must differ from its node, got node1",
         ),
+        (
+            guest_with(disks=[{"storage": "a", "name": "scsi0"}] * 2),
+            "guests.vm:101: disks: two have the same name: scsi0, scsi0",
+        ),
+        (guest_with(id="vm:102"), "guests.vm:101.id: unknown field"),
         (
             guest_with(usages={}),
             "guests.vm:101.usages: unknown field; did you mean usage?",
