@@ -12,7 +12,9 @@ import json
 import struct
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 from opendrs.store.number_columns import Number, decode_numbers, encode_numbers
@@ -23,6 +25,7 @@ _REMOVED = "-"  # keys that were removed
 _CHANGED = "~"  # patches of the values by key
 _ADDED = "+"  # keys that were added, with their values
 _SORTED = "s"  # the keys are sorted after that
+_ENTRY = "*"  # in a path, in place of the name of an entry
 _LENGTH = struct.Struct("<I")
 _MAX_FIELDS = 50  # mappings with more keys have entries rather than fields
 
@@ -66,16 +69,13 @@ def _decode(base: Document, content: bytes) -> dict[str, Any]:
     (size,) = _LENGTH.unpack_from(content)
     position = _LENGTH.size + size
     patch, sizes = json.loads(zlib.decompress(content[_LENGTH.size : position]))
-    encoded = {}
+    columns = _columns_at(sizes)
+    result = _patched(base, patch, columns.get("", _NO_NUMBERS))
     for path, length in sizes.items():
-        encoded[path] = content[position : position + length]
+        column = columns[path]
+        values = decode_numbers(column.former, content[position : position + length])
         position += length
-    columns: _Columns = defaultdict(lambda: ([], []))
-    places: dict[str, list[tuple[Any, Any]]] = defaultdict(list)
-    result = _patched(base, patch, "", columns, places)
-    for path, column in encoded.items():
-        values = decode_numbers(columns[path][0], column)
-        for (container, key), value in zip(places[path], values, strict=True):
+        for (container, key), value in zip(column.places, values, strict=True):
             container[key] = value
     if not isinstance(result, dict):
         raise TypeError("expected a document")
@@ -121,33 +121,67 @@ def _mapping_difference(
     return patch or None
 
 
+@dataclass(slots=True, eq=False)
+class _Numbers:
+    """Numbers at a path that change, and at the paths below it.
+
+    Attributes:
+        fields: Those below, by field.
+        former: The numbers in the base.
+        places: Mapping and key of each one in the result.
+    """
+
+    fields: dict[str, _Numbers] = field(default_factory=dict)
+    former: list[Number] = field(default_factory=list)
+    places: list[tuple[dict[str, Any], str]] = field(default_factory=list)
+
+
+_NO_NUMBERS = _Numbers()
+
+
+def _columns_at(paths: Iterable[str]) -> Mapping[str, _Numbers]:
+    """Return the numbers at *paths*, and at each path that may be above one.
+
+    A field may have a slash in its name, so a path has several possible fields.
+    """
+    columns: defaultdict[str, _Numbers] = defaultdict(_Numbers)
+    for path in paths:
+        above = [path[:end] for end, sign in enumerate(path) if sign == "/"]
+        for upper, lower in combinations([*above, path], 2):
+            columns[upper].fields[lower[len(upper) + 1 :]] = columns[lower]
+    return columns
+
+
 def _patched(
     base: Any,  # noqa: ANN401 - any JSON value
     patch: Patch | None,
-    path: str,
-    columns: _Columns,
-    places: dict[str, list[tuple[Any, Any]]],
+    numbers: _Numbers,
+    *,
+    is_root: bool = True,
 ) -> Any:  # noqa: ANN401
-    """Return *base* with *patch* applied; list the numbers in it by column."""
+    """Return *base* with *patch* applied; list the numbers that change.
+
+    Values without a change are those of *base*, not copies.
+    """
     patch = patch or {}
     if _VALUE in patch:
         return patch[_VALUE]
     if not isinstance(base, dict):
         return base
-    removed, changed = set(patch.get(_REMOVED, ())), patch.get(_CHANGED, {})
-    result: dict[str, Any] = {}
-    path_of = _path_of(path, base)
-    for key, value in base.items():
-        if key in removed:
-            continue
-        part, inner = changed.get(key), path_of(key)
-        if part or isinstance(value, dict):
-            result[key] = _patched(value, part, inner, columns, places)
-            continue
-        if _is_number(value):
-            columns[inner][0].append(value)
-            places[inner].append((result, key))
-        result[key] = value
+    result = dict(base)
+    for key in patch.get(_REMOVED, ()):
+        del result[key]
+    changed, fields = patch.get(_CHANGED, {}), numbers.fields
+    has_entries = is_root or len(base) > _MAX_FIELDS
+    entry = fields.get(_ENTRY, _NO_NUMBERS)
+    for key, value in tuple(result.items()):
+        inner = entry if has_entries else fields.get(key, _NO_NUMBERS)
+        part = changed.get(key)
+        if part or (inner is not _NO_NUMBERS and isinstance(value, dict)):
+            result[key] = _patched(value, part, inner, is_root=False)
+        elif inner is not _NO_NUMBERS and _is_number(value):
+            inner.former.append(value)
+            inner.places.append((result, key))
     result |= patch.get(_ADDED, {})
     if _SORTED in patch:
         ordered = {key: result[key] for key in sorted(result)}
@@ -162,7 +196,7 @@ def _path_of(path: str, base: Document) -> Callable[[str], str]:
     Names of entries are not part of it.
     """
     if not path or len(base) > _MAX_FIELDS:
-        entry = f"{path}/*"
+        entry = f"{path}/{_ENTRY}"
         return lambda _: entry
     return lambda key: f"{path}/{key}"
 

@@ -32,7 +32,7 @@ NUMBERS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False),
     st.floats(0, 100).map(lambda value: round(value, 3)),
 )
-KEYS = st.sampled_from(["cpu", "memory", "a", "b", "ä"])
+KEYS = st.sampled_from(["cpu", "memory", "a", "b", "ä", "a/b", "*"])
 VALUES = st.recursive(
     st.one_of(NUMBERS, st.none(), st.booleans(), st.text(max_size=3)),
     lambda inner: st.one_of(
@@ -75,6 +75,13 @@ def test_delta_restores_document_with_order(
     found = decode_delta(base, encode_delta(base, new))
 
     assert json.dumps(found) == json.dumps(new)
+
+
+def test_delta_restores_fields_with_a_slash_in_their_names() -> None:
+    base = {"vm": {"loads": {"net/in": 1, "net": {"in": 2, "out": 3}}}}
+    new = {"vm": {"loads": {"net/in": 4, "net": {"in": 5, "out": 6}}}}
+
+    assert decode_delta(base, encode_delta(base, new)) == new
 
 
 def test_delta_of_many_entries_has_one_column_per_field() -> None:
