@@ -166,11 +166,13 @@ def _too_many_fields(
     fields, pending = 0, [value] if isinstance(value, dict) else []
     for part in pending:
         fields += len(part)
-        pending += [each for each in part.values() if isinstance(each, dict)]
-        if fields > max_fields:
-            message = f"expected at most {max_fields:,} fields, got more"
-            return Diagnostic(path, message, code=DiagnosticCode.OUT_OF_RANGE)
-    return None
+        for each in part.values():
+            if type(each) is dict:  # faster than isinstance, for each field of all
+                pending.append(each)  # noqa: PERF401
+    if fields <= max_fields:
+        return None
+    message = f"expected at most {max_fields:,} fields, got more"
+    return Diagnostic(path, message, code=DiagnosticCode.OUT_OF_RANGE)
 
 
 def dangling_references(document: object, *, of_rules: bool) -> Iterator[Diagnostic]:
@@ -185,19 +187,13 @@ def dangling_references(document: object, *, of_rules: bool) -> Iterator[Diagnos
     if not isinstance(nodes, Mapping) or not isinstance(guests, Mapping):
         return
     for name, guest in guests.items():
-        yield from _guest_references(name, as_mapping(guest), nodes)
+        for field in ("node", "migrating_to") if isinstance(guest, dict) else ():
+            node = guest.get(field)
+            if isinstance(node, str) and node not in nodes:
+                yield _unknown_name(("guests", name, field), "node", node, nodes)
     rules = root.get("rules") if of_rules else None
     for index, rule in enumerate(rules if isinstance(rules, list) else []):
         yield from _rule_references(index, as_mapping(rule), nodes, guests)
-
-
-def _guest_references(
-    name: str, guest: Mapping[str, object], nodes: Collection[str]
-) -> Iterator[Diagnostic]:
-    for field in ("node", "migrating_to"):
-        node = guest.get(field)
-        if isinstance(node, str) and node not in nodes:
-            yield _unknown_name(("guests", name, field), "node", node, nodes)
 
 
 def _rule_references(

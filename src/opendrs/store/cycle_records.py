@@ -12,13 +12,13 @@ one, which shows the result. The others keep their decision. All are deleted aft
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from pydantic_core import from_json
 from sqlalchemy import Connection, Row, delete, exists, insert, select, update
 
 from opendrs.escapes import repr_value
@@ -174,7 +174,7 @@ def decompress(content: bytes) -> dict[str, Any]:
     Raises:
         TypeError, ValueError, zlib.error: The content is damaged.
     """
-    value = json.loads(zlib.decompress(content))
+    value = from_json(zlib.decompress(content))  # faster than that of json
     require_type(dict, [value])
     found: dict[str, Any] = value
     return found

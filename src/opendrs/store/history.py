@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +18,6 @@ from opendrs.store.database import DatabaseStore, step_from_row
 from opendrs.store.tables import CYCLE_PARTS, CYCLES, STEPS, time_from_column
 
 MAX_SEARCHED = 5_000  # plans in which a guest or node is searched
-_NO_DECISION = zlib.compress(b"{}")
 _BLOCK = 200  # cycles read at once
 
 
@@ -49,19 +48,24 @@ class History:
             before: Only cycles with a smaller number.
         """
         query = select(CYCLES).where(*_between(CYCLES.c.decided_at, chosen))
+        decode: Callable[[Any], CycleSummary | None] = _summary
         if with_plan or chosen.names_subject:
             query = query.where(CYCLES.c.steps > 0)
+        if chosen.names_subject:
+            parts = CYCLE_PARTS.c.cycle == CYCLES.c.id, CYCLE_PARTS.c.part == DECISION
+            query = query.add_columns(CYCLE_PARTS.c.content).where(*parts)
+            decode = _SubjectSearch(chosen).summary
         last = before
         searched = 0
         while not chosen.names_subject or searched < MAX_SEARCHED:
             block = query if last is None else query.where(CYCLES.c.id < last)
             ordered = block.order_by(CYCLES.c.id.desc()).limit(_BLOCK)
-            found = self._store.read(ordered, _summary)
+            found = self._store.read(ordered, lambda row: (row.id, decode(row)))
             searched += len(found)
-            yield from self._concerning(found, chosen)
+            yield from (each for _, each in found if each is not None)
             if len(found) < _BLOCK:
                 return
-            last = found[-1].id
+            last = found[-1][0]
 
     def steps(self, chosen: HistoryFilter, limit: int) -> tuple[StepRecord, ...]:
         """Return the newest *limit* selected steps, newest first."""
@@ -122,29 +126,6 @@ class History:
             if is_collecting:
                 gc.enable()
 
-    def _concerning(
-        self, cycles: Sequence[CycleSummary], chosen: HistoryFilter
-    ) -> Iterator[CycleSummary]:
-        """Yield those of *cycles* whose plan concerns the guest and the node."""
-        if not chosen.names_subject:
-            yield from cycles
-            return
-        ids = [each.id for each in cycles]
-        found = CYCLE_PARTS.c.cycle.in_(ids), CYCLE_PARTS.c.part == DECISION
-        query = select(CYCLE_PARTS.c.cycle, CYCLE_PARTS.c.content).where(*found)
-        rows = self._store.read(query, lambda row: (row.cycle, row.content))
-        contents = dict(rows)
-        names = [each for each in (chosen.guest, chosen.node) if each is not None]
-        quoted = [json.dumps(name).encode() for name in names]
-        for each in cycles:
-            with decoding("a decision", each.run):
-                text = zlib.decompress(contents.get(each.id, _NO_DECISION))
-                if not all(name in text for name in quoted):
-                    continue
-                steps = json.loads(text).get("steps", ())
-            if any(_concerns(step, chosen) for step in steps):
-                yield each
-
     def _part(self, cycle: CycleSummary, name: str) -> dict[str, Any]:
         with self._store.reading() as connection:
             return self._reader.part(connection, cycle.id, name) or {}
@@ -152,6 +133,29 @@ class History:
     def _first(self, query: Select[Any]) -> CycleSummary | None:
         found = self._store.read(query.limit(1), _summary)
         return found[0] if found else None
+
+
+class _SubjectSearch:
+    """Search of the cycles whose plan concerns a guest and a node.
+
+    Args:
+        chosen: The guest, the node, or both.
+    """
+
+    def __init__(self, chosen: HistoryFilter) -> None:
+        self._chosen = chosen
+        names = (chosen.guest, chosen.node)
+        self._quoted = [json.dumps(each).encode() for each in names if each is not None]
+
+    def summary(self, row: Any) -> CycleSummary | None:  # noqa: ANN401 - a row of any type
+        """Return the cycle in *row*; None if its plan does not concern them."""
+        with decoding("a decision", row.run):
+            text = zlib.decompress(row.content)
+            if not all(name in text for name in self._quoted):
+                return None
+            steps = json.loads(text).get("steps", ())
+        is_found = any(_concerns(step, self._chosen) for step in steps)
+        return _summary(row) if is_found else None
 
 
 def _concerns(step: dict[str, Any], chosen: HistoryFilter) -> bool:
