@@ -12,7 +12,7 @@ from typing import Self
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from opendrs.errors import ConfigurationError
+from opendrs.errors import ConfigurationError, ModelError
 from opendrs.errors import DiagnosticCode as DiagnosticCode
 from opendrs.escapes import MAX_VALUE_LENGTH, repr_value
 from opendrs.model import QuantityError
@@ -214,6 +214,7 @@ def pydantic_diagnostics(
     prefix: KeyPath = (),
     known_keys: Iterable[str] = (),
     describe: Callable[[object], str] = repr_value,
+    model_code: DiagnosticCode = DiagnosticCode.INVALID_VALUE,
 ) -> Iterator[Diagnostic]:
     """Yield the errors of pydantic as diagnostics.
 
@@ -222,6 +223,7 @@ def pydantic_diagnostics(
         prefix: Path of the validated value.
         known_keys: Candidates for the suggestion for an unknown key.
         describe: Function that returns the description of an invalid value.
+        model_code: Code of what a class of the model rejects.
     """
     names = tuple(known_keys)
     for detail in error.errors(include_url=False):
@@ -229,7 +231,10 @@ def pydantic_diagnostics(
         if detail["type"].startswith("union_tag"):
             path = (*path, "kind")
         message = _message(detail, path, names, describe)
-        yield Diagnostic(path, message, code=_code(detail["type"]))
+        cause = detail.get("ctx", {}).get("error")
+        is_of_model = isinstance(cause, ModelError)
+        code = model_code if is_of_model else _code(detail["type"])
+        yield Diagnostic(path, message, code=code)
 
 
 def _code(error_type: str) -> DiagnosticCode:

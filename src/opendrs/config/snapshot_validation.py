@@ -118,7 +118,9 @@ class _SnapshotValidator:
             try:
                 self.entry[name].update(validator.validate_python(batch))
             except ValidationError as error:
-                yield from pydantic_diagnostics(error, (name,), FIELDS)
+                yield from pydantic_diagnostics(
+                    error, (name,), FIELDS, model_code=DiagnosticCode.INCONSISTENT
+                )
 
     def _rule_diagnostics(self, rules: list[object]) -> Iterator[Diagnostic]:
         for index, rule in enumerate(rules):
