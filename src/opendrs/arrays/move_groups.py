@@ -102,12 +102,18 @@ def skip_reasons(
     Stopped guests are absent.
     """
     loads = compared_loads(snapshot, limits)
+    of_node = {
+        name: _node_reason(node, mobility_filter.load_model)
+        for name, node in snapshot.nodes.items()
+    }
     return {
         name: reason
         for name, guest in sorted(snapshot.guests.items())
         if guest.is_active
         and (
-            reason := _skip_reason(guest, snapshot, rules, limits, mobility_filter)
+            reason := _state_reason(guest, snapshot)
+            or of_node[guest.node]
+            or _skip_reason(guest, snapshot, rules, limits, mobility_filter)
             or _load_reason(guest, loads)
         )
         is not None
@@ -133,9 +139,7 @@ def _skip_reason(
 ) -> SkippedGuest | None:
     # A contradiction comes last: a repair may move a guest in spite of it.
     return (
-        _state_reason(guest, snapshot)
-        or _node_reason(snapshot.nodes[guest.node], mobility_filter.load_model)
-        or _exclusion_reason(guest, snapshot, rules)
+        _exclusion_reason(guest, snapshot, rules)
         or _cooldown_reason(guest, snapshot, limits)
         or _filter_reason(guest, mobility_filter)
         or _mobility_reason(

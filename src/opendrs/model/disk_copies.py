@@ -12,6 +12,8 @@ from opendrs.model.storage import Disk, Storage, local_disks
 
 def copied_size(guest: Guest, node: Node) -> int:
     """Return the bytes of the local disks of *guest*; unknown ones count 0."""
+    if not guest.disks:
+        return 0
     return sum(disk.size or 0 for disk in local_disks(guest.disks, node.storages))
 
 

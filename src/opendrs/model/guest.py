@@ -157,7 +157,7 @@ class Guest:
     @property
     def occupied_nodes(self) -> tuple[NodeId, ...]:
         """Return the nodes that it counts on: two while migrating, none if stopped."""
-        if not self.is_active:
+        if self.state is GuestState.STOPPED:
             return ()
         if self.migrating_to is None:
             return (self.node,)

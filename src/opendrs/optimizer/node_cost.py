@@ -44,7 +44,7 @@ def departure_gains(
     displaced groups and for groups without a target.
     """
     home = problem.origin
-    gain = node_costs(problem, load[home], home)
+    gain = node_costs(problem, load, np.arange(problem.node_count))[home]
     gain -= node_costs(problem, load[home] - problem.demand, home)
     # (x + d)^2 - x^2 = d^2 + 2 d x, with x the deviation from the target load.
     slope = imbalance_curvature(problem)[targets]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from opendrs.optimizer.evaluation import Incumbent, cost, cost_breakdown
+from opendrs.optimizer.evaluation import Incumbent, cost_breakdown
 from opendrs.optimizer.feasibility import most_moves
 from opendrs.optimizer.node_cost import departure_gains, least_loaded_nodes
 from opendrs.optimizer.problem import Indices, Problem
@@ -70,6 +70,7 @@ class BudgetedAnnealing:
             annealing,
             exchange,
         )
+        from opendrs.optimizer.compiled.compiler import pack_arrays  # noqa: PLC0415
 
         if not _is_supported(problem):
             raise ValueError(
@@ -84,7 +85,8 @@ class BudgetedAnnealing:
         self.state = empty_state(self.arrays, seed, 4 * most + 64)
         self.state.node_of[:] = start
         self.state.best[:] = start  # later only groups in the change log are copied
-        annealing.initialize(self.arrays, self.state)
+        self._packs = pack_arrays(self.arrays), pack_arrays(self.state)
+        annealing.initialize(*self._packs)
         away = np.flatnonzero(start != problem.origin)
         slot = np.full(problem.group_count, NONE)
         slot[away] = np.arange(len(away))
@@ -97,15 +99,15 @@ class BudgetedAnnealing:
             candidates=np.zeros(0, np.int64),
             targets=np.zeros(0, np.int64),
         )
+        parts = cost_breakdown(problem, start)
+        self._best = Incumbent(start.copy(), parts.total)
+        self._best_imbalance = self._per_node(parts.imbalance)
         if heat is None:
-            self._start_temperature = START_TEMPERATURE * self._imbalance_per_node(
-                problem.origin
-            )
-        else:
-            self._start_temperature = heat * self._imbalance_per_node(start)
+            parts = cost_breakdown(problem, problem.origin)
+            heat = START_TEMPERATURE
+        self._start_temperature = heat * self._per_node(parts.imbalance)
         self._progress = 0.0
         self._refreshed_at = -REFRESH_INTERVAL * problem.group_count
-        self._best = Incumbent(start.copy(), cost(problem, start))
 
     @property
     def best(self) -> Incumbent:
@@ -138,9 +140,7 @@ class BudgetedAnnealing:
             self._refresh_candidates()
         if not len(self.displaced.candidates):
             return self._best
-        end_temperature = END_TEMPERATURE * self._imbalance_per_node(
-            self._best.assignment
-        )
+        end_temperature = END_TEMPERATURE * self._best_imbalance
         ratio = min(1.0, end_temperature / self._start_temperature)
         progress = max(progress, self._progress)
         stage = self._kernel.BudgetStage(
@@ -148,16 +148,15 @@ class BudgetedAnnealing:
             start_temperature=self._start_temperature * ratio**self._progress,
             end_temperature=self._start_temperature * ratio**progress,
         )
-        self._kernel.anneal_exchanges(self.arrays, self.state, self.displaced, stage)
+        self._kernel.anneal_exchanges(*self._packs, self.displaced, stage)
         self._progress = progress
         self.iterations += iterations
         self._store_best()
         return self._best
 
-    def _imbalance_per_node(self, assignment: Indices) -> float:
-        """Return the mean imbalance cost of a node."""
-        total = cost_breakdown(self.problem, assignment).imbalance
-        return max(total / max(self.problem.node_count, 1), MIN_TEMPERATURE)
+    def _per_node(self, imbalance: float) -> float:
+        """Return the mean imbalance cost of a node, as a temperature."""
+        return max(imbalance / max(self.problem.node_count, 1), MIN_TEMPERATURE)
 
     def _refresh_candidates(self) -> None:
         """Select the groups that gain most by leaving, and the targets."""
@@ -177,9 +176,10 @@ class BudgetedAnnealing:
         """Store the best assignment of the compiled code if it is better."""
         if self.state.best_cost[0] < self._best.cost:
             assignment = self.state.best.copy()
-            total = cost(self.problem, assignment)
-            if total < self._best.cost:
-                self._best = Incumbent(assignment, total)
+            parts = cost_breakdown(self.problem, assignment)
+            if parts.total < self._best.cost:
+                self._best = Incumbent(assignment, parts.total)
+                self._best_imbalance = self._per_node(parts.imbalance)
 
 
 def _is_supported(problem: Problem) -> bool:

@@ -120,9 +120,12 @@ class EncodedCluster:
     def common_node(self) -> Indices:
         """Node of all guests of each group; -1 if they are on several; shape (G,)."""
         index = self.arrays.index
-        nodes = ({guest.node for guest in each.guests} for each in self.groups)
+        nodes = ([guest.node for guest in each.guests] for each in self.groups)
         return np.array(
-            [index.get(each.pop(), -1) if len(each) == 1 else -1 for each in nodes],
+            [
+                index.get(first, -1) if all(each == first for each in others) else -1
+                for first, *others in nodes
+            ],
             np.int64,
         )
 

@@ -28,6 +28,7 @@ from opendrs.model import (
     Guest,
     GuestId,
     Limits,
+    Node,
     NodeId,
     Snapshot,
     format_list,
@@ -211,6 +212,9 @@ def movable_groups(
     group_target = GroupTarget(cluster, load_model, fewest_migrations=fewest_migrations)
     groups: list[EncodedGroup] = []
     for guests in move_groups(snapshot, rules):
+        if len(guests) == 1 and guests[0].id not in skipped:
+            groups.append(EncodedGroup(guests, guests[0].node))
+            continue
         stuck = [guest for guest in guests if guest.id in skipped]
         group, reason = _encode_group(guests, stuck, skipped, group_target)
         if group is not None:
@@ -281,9 +285,15 @@ def movable_units(
         if unit[0].node in nodes and fixed.isdisjoint(each.id for each in unit):
             required = required_memory(unit)
             amounts = required.measured, required.committed, required.millicores
-            space = required_space(unit, snapshot.nodes)
-            if None not in amounts and math.inf not in space.values():
+            if None not in amounts and _has_known_space(unit, snapshot.nodes):
                 yield unit
+
+
+def _has_known_space(unit: MoveGroup, nodes: Mapping[NodeId, Node]) -> bool:
+    """Return True if the sizes of all local disks of *unit* are known."""
+    if not any(guest.disks for guest in unit):
+        return True
+    return math.inf not in required_space(unit, nodes).values()
 
 
 def units_of(snapshot: Snapshot) -> Iterator[MoveGroup]:

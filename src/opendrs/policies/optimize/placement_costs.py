@@ -88,10 +88,12 @@ class PlacementCosts:
 
     def _avoided(self, group: MoveGroup) -> frozenset[int]:
         """Return the nodes of staying guests with anti-affinity to *group*."""
+        apart = [self._rules.apart.get(guest.id, NO_GUESTS) for guest in group]
         return frozenset(
             self._index[where]
-            for guest in group
-            for name in self._rules.apart.get(guest.id, NO_GUESTS) & self._names
+            for names in apart
+            if names
+            for name in names & self._names
             for where in self._staying[name].occupied_nodes
             if where in self._index
         )

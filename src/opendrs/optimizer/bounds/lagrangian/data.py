@@ -11,11 +11,27 @@ from opendrs.optimizer.problem import Floats, Indices, Mask, Problem
 
 def convex_hull(points: Floats) -> Floats:
     """Return the vertices of the hull of *points*, counterclockwise; shape (K, 2)."""
-    ordered = sorted({(x, y) for x, y in points.tolist()})
+    ordered = sorted({(x, y) for x, y in _extreme_points(points).tolist()})
     if len(ordered) < 2:
         return np.array(ordered, float).reshape(-1, 2)
     below, above = _left_chain(ordered), _left_chain(ordered[::-1])
     return np.array([*below[:-1], *above[:-1]], float)
+
+
+def _extreme_points(points: Floats) -> Floats:
+    """Return the points that may be vertices of the hull; shape (K, 2).
+
+    From the left and from the right, vertices are the lowest or the highest points so
+    far.
+    """
+    ordered = points[np.lexsort((points[:, 1], points[:, 0]))]
+    extreme = np.zeros(len(ordered), np.bool_)
+    for side in (slice(None), slice(None, None, -1)):
+        height = ordered[side, 1]
+        extreme[side] |= height <= np.minimum.accumulate(height)
+        extreme[side] |= height >= np.maximum.accumulate(height)
+    chosen: Floats = ordered[extreme]
+    return chosen
 
 
 def _left_chain(points: list[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -90,6 +90,7 @@ class DistanceNorm:
         self.weight = data.weight * np.square(data.share)
         self.target = data.target / data.share
         self.scale = np.sqrt(self.weight)
+        self.set_scale = self.scale[data.departures.node]
         self.hulls = ConvexHulls(data.corners, self.scale)
         taken = data.departures.small_demand * self.scale[:, None, :]
         self.reach: Floats = np.sqrt(np.square(taken).sum(axis=2))
@@ -125,7 +126,7 @@ class SubproblemSolver:
         self._prices = prices
         self._ideal = ideal
         own = self._sets.node
-        above = np.maximum(self._sets.load_after - ideal[own], 0.0) * norm.scale[own]
+        above = np.maximum(self._sets.load_after - ideal[own], 0.0) * norm.set_scale
         self._excess_distance = np.hypot(above[:, 0], above[:, 1])
         self._set_price = prices.budgets @ self._sets.budget_use
         self._set_price -= prices.arrival * self._sets.count
@@ -233,8 +234,10 @@ class SubproblemSolver:
         )
         better = np.flatnonzero(value < self.cost[own] - MIN_IMPROVEMENT)
         order = better[np.lexsort((value[better], own[better]))]
-        best = order[np.flatnonzero(np.diff(own[order], prepend=-1))]
-        nodes = own[best]
+        nodes = own[order]
+        first = np.ones(len(nodes), np.bool_)
+        np.not_equal(nodes[1:], nodes[:-1], out=first[1:])
+        best, nodes = order[first], nodes[first]
         self.cost[nodes] = value[best]
         self.solution.assign(nodes, solution.select(best))
         part = np.minimum(1.0, reach[best] / np.maximum(distance[best], TINY))

@@ -48,6 +48,14 @@ def test_nearest_in_twice_the_hull() -> None:
     assert nearest(TRIANGLE, (3.0, 3.0), 2).tolist() == pytest.approx([2.0, 2.0])
 
 
+def test_convex_hull_has_the_vertices_of_all_sides() -> None:
+    octagon = [(0, 1), (1, 0), (2, 0), (3, 1), (3, 2), (2, 3), (1, 3), (0, 2)]
+    inside = [(1, 1), (2, 1), (1.5, 1.5), (1, 2), (2, 2)]
+    points = np.array([*octagon[::3], *inside, *octagon], float)
+
+    assert convex_hull(points).tolist() == [[float(x), float(y)] for x, y in octagon]
+
+
 def test_convex_hull_of_collinear_points() -> None:
     line = convex_hull(np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]))
 
