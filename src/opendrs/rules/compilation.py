@@ -178,7 +178,8 @@ def _allowed_nodes(snapshot: Snapshot) -> dict[GuestId, frozenset[NodeId]]:
         if rule.strict:
             nodes = frozenset(rule.nodes)
             for guest in guests:
-                allowed[guest] = allowed.get(guest, nodes) & nodes
+                known = allowed.get(guest)
+                allowed[guest] = nodes if known is None else known & nodes
     return allowed
 
 

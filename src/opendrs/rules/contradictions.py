@@ -124,9 +124,10 @@ def _without_allowed_node(
     nodes: Mapping[GuestId, frozenset[NodeId]],
 ) -> Iterator[Contradiction]:
     reported: set[GuestSet] = set()
+    existing = frozenset(snapshot.nodes)
     for guest in sorted(nodes):
         group = together.get(guest, frozenset({guest}))
-        if group in reported or nodes[guest] & set(snapshot.nodes):
+        if group in reported or not nodes[guest].isdisjoint(existing):
             continue
         reported.add(group)
         rules = _strict_rules_of(snapshot, group, NodeAffinity)

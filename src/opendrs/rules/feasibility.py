@@ -255,11 +255,16 @@ class FeasibilityChecker:
         members = self._rules.together.get(guest, frozenset({guest}))
         return next(
             rule
+            for rule in self._strict_node_affinities
+            if node not in rule.nodes and not rule.guests.isdisjoint(members)
+        )
+
+    @cached_property
+    def _strict_node_affinities(self) -> tuple[NodeAffinity, ...]:
+        return tuple(
+            rule
             for rule in self._snapshot.rules
-            if isinstance(rule, NodeAffinity)
-            and rule.strict
-            and rule.guests & members
-            and node not in rule.nodes
+            if isinstance(rule, NodeAffinity) and rule.strict
         )
 
 

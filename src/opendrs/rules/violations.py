@@ -320,7 +320,7 @@ def _node_affinity_violations(
     found = [
         Violation(rule, frozenset({guest.id}), frozenset(wrong))
         for guest in _active_guests(rule, snapshot)
-        if (wrong := set(guest.occupied_nodes) - set(rule.nodes))
+        if (wrong := [name for name in guest.occupied_nodes if name not in rule.nodes])
     ]
     return [] if found and _is_in_one_domain(rule, snapshot) else found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -255,13 +256,11 @@ class MoveExplanations:
         # The target itself can be one that a soft rule excludes while others remain.
         margin = 1e-9 * abs(more[target])
         better = np.flatnonzero(~may & (more < more[target] - margin))
-        named = 0
-        for node in better[np.argsort(more[better], kind="stable")]:
-            name = self._cluster.node_ids[node]
-            detail = self._rejection(encoded, name)
-            if detail is not None and named < MAX_NAMED:
-                named += 1
-                yield name, detail
+        order = better[np.argsort(more[better], kind="stable")].tolist()
+        names = (self._cluster.node_ids[node] for node in order)
+        details = ((name, self._rejection(encoded, name)) for name in names)
+        closed = ((name, detail) for name, detail in details if detail is not None)
+        yield from islice(closed, MAX_NAMED)
 
     def _rejection(self, encoded: EncodedGroup, name: NodeId) -> str | None:
         if name == encoded.guests[0].node:

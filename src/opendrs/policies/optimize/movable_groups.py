@@ -268,7 +268,11 @@ def _group_name(group: EncodedGroup) -> GuestId:
 
 
 def movable_units(
-    snapshot: Snapshot, groups: MovableGroups, nodes: Collection[NodeId]
+    snapshot: Snapshot,
+    groups: MovableGroups,
+    nodes: Collection[NodeId],
+    *,
+    among: Collection[GuestId] | None = None,
 ) -> Iterator[MoveGroup]:
     """Yield the guests that may migrate, each with those that must move with it.
 
@@ -279,9 +283,12 @@ def movable_units(
         snapshot: Cluster.
         groups: Its move groups.
         nodes: Nodes with metrics.
+        among: Guests of which each unit has one; None for all units.
     """
     fixed = groups.fixed
     for unit in units_of(snapshot):
+        if among is not None and not any(each.id in among for each in unit):
+            continue
         if unit[0].node in nodes and fixed.isdisjoint(each.id for each in unit):
             required = required_memory(unit)
             amounts = required.measured, required.committed, required.millicores
