@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar
@@ -20,7 +20,6 @@ Source:
     VMware vSphere Resource Management: shares low, normal and high are 1 : 2 : 4.
 """
 MIN_PRIORITY, MAX_PRIORITY = 0.01, 100.0
-
 
 EXCLUSIVE_ORIGIN = "exclusive nodes"  # of the rules that keep other guests off
 DOMAIN_ORIGIN = "affinity within a domain"  # of the rules that keep guests in it
@@ -70,7 +69,7 @@ def _require_weight(kind: str, weight: float, *, strict: bool) -> None:
         )
 
 
-def _require_names(names: frozenset[str], minimum: int, subject: str) -> None:
+def _require_names(names: Collection[str], minimum: int, subject: str) -> None:
     if len(names) < minimum:
         raise ModelError(f"{subject}: expected at least {minimum}, got {len(names)}")
 
@@ -110,10 +109,11 @@ class NodeAffinity(_NamedRule):
     def __post_init__(self) -> None:
         _require_weight("node-affinity", self.weight, strict=self.strict)
         _require_names(self.guests | self.tags, 1, "node-affinity rule: guests")
-        nodes = frozenset[str](self.nodes) | self.labels | self.groups
         if self.origin not in DERIVED_ORIGINS:  # these may leave no node
-            _require_names(nodes, 1, "node-affinity rule: nodes")
-        object.__setattr__(self, "nodes", MappingProxyType(dict(self.nodes)))
+            names = self.nodes or self.labels or self.groups
+            _require_names(names, 1, "node-affinity rule: nodes")
+        if not isinstance(self.nodes, MappingProxyType):  # else that of another rule
+            object.__setattr__(self, "nodes", MappingProxyType(dict(self.nodes)))
 
     def describe(self, max_names: int | None = None) -> str:
         """Return the name of the rule, or a description."""

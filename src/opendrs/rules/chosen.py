@@ -6,8 +6,11 @@ observation, so that a new guest with a tag, or a new node with a label, joins.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
+from types import MappingProxyType
 
 from opendrs.model import (
     DERIVED_ORIGINS,
@@ -105,25 +108,56 @@ def _chooses(rule: Rule) -> bool:
     return isinstance(rule, kinds) and bool(rule.tags)
 
 
+class _Choices:
+    """Guests by tag, and nodes by label or group, of *snapshot*."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._nodes: dict[object, Mapping[NodeId, int]] = {}
+
+    def guests(self, tags: frozenset[str]) -> frozenset[GuestId]:
+        """Return the guests with one of *tags*."""
+        return frozenset[GuestId]().union(*(self._by_tag.get(tag, ()) for tag in tags))
+
+    def nodes(self, rule: NodeAffinity) -> Mapping[NodeId, int]:
+        """Return the priorities of the nodes of *rule*.
+
+        Rules with the same labels and groups, and no further nodes, share them.
+        """
+        key = rule.labels, rule.groups
+        if key not in self._nodes:
+            added = sorted(chosen_by_label(rule, self._snapshot.nodes.values()))
+            self._nodes[key] = MappingProxyType(dict.fromkeys(added, 0))
+        chosen = self._nodes[key]
+        return {**chosen, **rule.nodes} if rule.nodes else chosen
+
+    @cached_property
+    def _by_tag(self) -> Mapping[str, Sequence[GuestId]]:
+        found: defaultdict[str, list[GuestId]] = defaultdict(list)
+        for guest in self._snapshot.guests.values():
+            for tag in guest.tags:
+                found[tag].append(guest.id)
+        return found
+
+
 def _chosen(rules: Iterable[Rule], snapshot: Snapshot) -> Iterator[Rule]:
+    choices = _Choices(snapshot)
     for rule in rules:
         if rule.origin in DERIVED_ORIGINS:
             continue
         if not isinstance(rule, ChoosingRule) or not _chooses(rule):
             yield rule
             continue
-        guests = rule.guests | chosen_by_tag(rule.tags, snapshot.guests.values())
+        guests = rule.guests | choices.guests(rule.tags)
         if isinstance(rule, MutualAntiAffinity):
             guests -= rule.other_guests
-            others = chosen_by_tag(rule.other_tags, snapshot.guests.values()) - guests
+            others = choices.guests(rule.other_tags) - guests
             yield replace(rule, guests=guests, other_guests=rule.other_guests | others)
             continue
         if not isinstance(rule, NodeAffinity):
             yield replace(rule, guests=guests)
             continue
-        added = sorted(chosen_by_label(rule, snapshot.nodes.values()))
-        nodes = {**dict.fromkeys(added, 0), **rule.nodes}
-        whole = replace(rule, guests=guests, nodes=nodes)
+        whole = replace(rule, guests=guests, nodes=choices.nodes(rule))
         yield whole
         if rule.exclusive:
             yield from _keep_off(whole, snapshot)

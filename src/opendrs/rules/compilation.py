@@ -174,9 +174,12 @@ def _node_affinities(snapshot: Snapshot) -> Iterator[tuple[NodeAffinity, GuestSe
 
 def _allowed_nodes(snapshot: Snapshot) -> dict[GuestId, frozenset[NodeId]]:
     allowed: dict[GuestId, frozenset[NodeId]] = {}
+    shared: dict[int, frozenset[NodeId]] = {}  # rules may share their nodes
     for rule, guests in _node_affinities(snapshot):
         if rule.strict:
-            nodes = frozenset(rule.nodes)
+            if (key := id(rule.nodes)) not in shared:
+                shared[key] = frozenset(rule.nodes)
+            nodes = shared[key]
             for guest in guests:
                 known = allowed.get(guest)
                 allowed[guest] = nodes if known is None else known & nodes

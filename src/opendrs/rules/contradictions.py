@@ -64,13 +64,24 @@ def find_contradictions(
         nodes: Nodes that each guest may be on; absent if all.
         immovable: Guests that a rule excludes from migration.
     """
+    existing = _existing_nodes(nodes, snapshot)
     return (
         *_affinity_and_anti_affinity(snapshot, together),
-        *_without_allowed_node(snapshot, together, nodes),
-        *_without_enough_nodes(snapshot, together, nodes),
-        *_without_nodes_beside(snapshot, together, nodes),
+        *_without_allowed_node(snapshot, together, existing),
+        *_without_enough_nodes(snapshot, together, existing),
+        *_without_nodes_beside(snapshot, together, existing),
         *_immovable_apart(snapshot, together, immovable),
     )
+
+
+def _existing_nodes(
+    nodes: Mapping[GuestId, frozenset[NodeId]], snapshot: Snapshot
+) -> dict[GuestId, frozenset[NodeId]]:
+    """Return those of *nodes* that the cluster has; guests may share one set."""
+    all_nodes = frozenset(snapshot.nodes)
+    by_set = {id(listed): listed for listed in nodes.values()}
+    existing = {key: listed & all_nodes for key, listed in by_set.items()}
+    return {guest: existing[id(listed)] for guest, listed in nodes.items()}
 
 
 def _affinity_and_anti_affinity(
@@ -124,10 +135,9 @@ def _without_allowed_node(
     nodes: Mapping[GuestId, frozenset[NodeId]],
 ) -> Iterator[Contradiction]:
     reported: set[GuestSet] = set()
-    existing = frozenset(snapshot.nodes)
     for guest in sorted(nodes):
         group = together.get(guest, frozenset({guest}))
-        if group in reported or not nodes[guest].isdisjoint(existing):
+        if group in reported or nodes[guest]:
             continue
         reported.add(group)
         rules = _strict_rules_of(snapshot, group, NodeAffinity)
@@ -149,9 +159,12 @@ def _without_enough_nodes(
         guests = existing_guests(rule.guests, snapshot)
         if not rule.is_pairwise:  # stopped guests count in no domain
             guests = frozenset(g for g in guests if snapshot.guests[g].is_active)
-        allowed = {g: nodes.get(g, all_nodes) & all_nodes for g in sorted(guests)}
-        if not all(allowed.values()):
+        allowed = {g: nodes.get(g, all_nodes) for g in sorted(guests)}
+        fewest = min(map(len, allowed.values()), default=0)
+        if not fewest:
             continue  # reported by _without_allowed_node
+        if rule.is_pairwise and fewest >= len(guests):
+            continue  # each one in turn finds a node
         placed = (
             maximum_matching(allowed)
             if rule.is_pairwise
@@ -180,7 +193,7 @@ def _without_nodes_beside(
         if not (isinstance(rule, MutualAntiAffinity) and rule.strict):
             continue
         one, other = (
-            {g: nodes[g] & all_nodes if g in nodes else all_nodes for g in side}
+            {g: nodes.get(g, all_nodes) for g in side}
             for side in (
                 existing_guests(rule.guests, snapshot),
                 existing_guests(rule.other_guests, snapshot),

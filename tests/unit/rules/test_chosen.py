@@ -214,6 +214,19 @@ def test_exclusive_rule_keeps_other_guests_off_the_nodes() -> None:
     assert rejection.reason is RejectionReason.RULE_VIOLATED
 
 
+def test_guests_of_rules_with_the_same_labels_share_their_nodes() -> None:
+    rules = [
+        NodeAffinity(guests=guest_ids(name), labels=LICENSE.labels)
+        for name in ("v", "w")
+    ]
+    snapshot = with_chosen(tagged({"v": ("a", ""), "w": ("b", "")}, rules))
+
+    nodes = compile_rules(snapshot).nodes
+
+    assert nodes[GuestId("v")] == {"a"}
+    assert nodes[GuestId("v")] is nodes[GuestId("w")]
+
+
 def test_strict_label_of_no_node_is_a_contradiction() -> None:
     rule = NodeAffinity(tags=frozenset({"web"}), labels=frozenset({"ssd"}))
     snapshot = with_chosen(tagged({"v": ("a", "web"), "w": ("b", "")}, [rule]))
