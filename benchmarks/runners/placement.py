@@ -16,6 +16,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from opendrs.config import snapshot_from
@@ -42,6 +43,7 @@ RUNS = 3
 def answers(snapshot: Snapshot) -> dict[str, Callable[[], object]]:
     """Return the measured answers by name."""
     limits, names = DEFAULT_LIMITS, sorted(snapshot.nodes)
+    tolerant = replace(limits, tolerated_failures=1)
     scenario = Scenario(
         add=(NodeAddition(3, names[0]),),
         fail=tuple(names[1:3]),
@@ -53,6 +55,8 @@ def answers(snapshot: Snapshot) -> dict[str, Callable[[], object]]:
     return {
         "place": lambda: start_placement(snapshot, one, limits),
         "place 100": lambda: start_placement(snapshot, hundred, limits),
+        "place, 1 failure": lambda: start_placement(snapshot, one, tolerant),
+        "place 100, 1 failure": lambda: start_placement(snapshot, hundred, tolerant),
         "scenario": lambda: apply_scenario(snapshot, scenario, limits),
         "failures": lambda: failure_tolerance(snapshot, limits),
         "additional guests": lambda: additional_guests(snapshot, size, limits),

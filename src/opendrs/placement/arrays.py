@@ -134,6 +134,9 @@ class PlacementArrays:
         self.required: Floats = np.column_stack(
             (required[:, :2], cpu, self._committed(required))
         )
+        self._demand: Floats = np.where(np.isfinite(self.required), self.required, 0.0)[
+            :, [CPU, MEASURED]
+        ]
         self._allowed: dict[Hashable, Mask] = {}
 
     @cached_property
@@ -163,12 +166,11 @@ class PlacementArrays:
             part: Index of the part.
             gathers: Whether it must be on a node with another part of its move group.
         """
-        required = self.required[part]
         return DisplacedGroup(
             part=part,
             allowed=self._allowed_nodes(part),
-            required=required,
-            demand=np.where(np.isfinite(required), required, 0.0)[[CPU, MEASURED]],
+            required=self.required[part],
+            demand=self._demand[part],
             apart=self.related_parts(part, self.rules.apart),
             limits=tuple(
                 self.limit_arrays[index]
@@ -215,6 +217,8 @@ class PlacementArrays:
         self, part: int, relation: Mapping[GuestId, frozenset[GuestId]]
     ) -> Indices:
         """Return the other parts with a guest that *relation* names for *part*."""
+        if not relation:
+            return NO_PARTS
         related = {
             self.part_of[other]
             for guest in self.parts[part]

@@ -28,6 +28,8 @@ from opendrs.placement.state import PlacementState
 MAX_STEPS = 20_000  # placements that a search tries
 MAX_GROUPS = 200  # groups that are searched for; one level of recursion each
 
+_ALL = slice(None)  # nodes
+
 Preference = Callable[[DisplacedGroup], Indices]
 
 
@@ -125,18 +127,21 @@ def _place_by_best_fit(
     """
     nodes = [NO_NODE] * len(groups)
     undo_steps: list[Callable[[], None]] = []
+    tightness, changed = _tightness(state), set[int]()
     for i in order:
-        group, tightness = groups[i], _tightness(state)
-        # Without rules, a node becomes infeasible only as others are placed on it.
+        group = groups[i]
         mask = state.feasible(group) if group.has_rules else feasible[i]
-        tightness = np.where(mask, tightness, np.inf)
-        node = int(np.argmin(tightness))
-        while np.isfinite(tightness[node]) and not state.fits(group, node):
-            tightness[node] = np.inf
-            node = int(np.argmin(tightness))
-        if np.isfinite(tightness[node]):
+        left = np.where(mask, tightness, np.inf)
+        if changed and not group.has_rules:
+            # Without rules, a node becomes infeasible only as others are placed on it.
+            filled = list(changed)
+            left[filled] = np.where(state.fits(group, filled), left[filled], np.inf)
+        node = int(left.argmin())
+        if np.isfinite(left[node]):
             nodes[i] = node
             undo_steps.append(state.place(group, node))
+            tightness[node] = _tightness(state, node)
+            changed.add(node)
     return tuple(nodes), partial(_undo_all, undo_steps)
 
 
@@ -193,9 +198,10 @@ def _search(
     return False
 
 
-def _tightness(state: PlacementState) -> Floats:
-    """Return the available memory of each node; the best fit has the least."""
-    memory: Floats = state.available[MEASURED] + state.available[COMMITTED]
+def _tightness(state: PlacementState, nodes: int | slice = _ALL) -> Floats:
+    """Return the available memory of *nodes*; the best fit has the least."""
+    available = state.available[:, nodes]
+    memory: Floats = available[MEASURED] + available[COMMITTED]
     return memory
 
 

@@ -99,10 +99,12 @@ class PlacementState:
                 mask[index] &= self.keeps_rules(group)
         return mask
 
-    def fits(self, group: DisplacedGroup, node: int) -> bool:
-        """Return whether *node* has the resources that *group* requires."""
-        free = self.available[:, node]
-        return all(group.required[row] <= free[row] for row in self.resources)
+    def fits(self, group: DisplacedGroup, nodes: Sequence[int]) -> Mask:
+        """Return which of *nodes* have the resources that *group* requires; (n,)."""
+        fits = np.ones(len(nodes), np.bool_)
+        for row in self.resources:
+            fits &= group.required[row] <= self.available[row, nodes]
+        return fits
 
     def keeps_rules(self, group: DisplacedGroup) -> Mask:
         """Return the nodes that affinities to other guests allow; shape (N,).
