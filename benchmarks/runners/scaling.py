@@ -89,7 +89,7 @@ def _peak() -> float:
 
 def random_cluster(size: str, folder: Path) -> Path:
     """Return the path of the cluster of this size; generate it if necessary."""
-    path = folder / f"c{size}.json"
+    path = folder / f"labels-{size}.json"
     if not path.exists():
         nodes, guests = map(int, size.split("x"))
         draw = _tool("make_cluster").draw

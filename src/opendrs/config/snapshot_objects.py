@@ -93,7 +93,7 @@ def _dataclass_schema(entry: Mapping[str, Any]) -> CoreSchema:
     schemas = {name: each["schema"] for name, each in entry["fields"].items()}
     known = {field.name: field for field in fields(built)}
     if "id" in known and "id" not in schemas:
-        schemas["id"] = core_schema.str_schema()
+        schemas["id"] = core_schema.str_schema(min_length=1)
     arguments = [
         core_schema.dataclass_field(name, _field_schema(known[name], schema))
         for name, schema in schemas.items()

@@ -118,9 +118,11 @@ class _SnapshotValidator:
             try:
                 self.entry[name].update(validator.validate_python(batch))
             except ValidationError as error:
-                yield from pydantic_diagnostics(
+                found = pydantic_diagnostics(
                     error, (name,), FIELDS, model_code=DiagnosticCode.INCONSISTENT
                 )
+                # The key itself is reported, not the copy in the entry.
+                yield from (each for each in found if each.path[2:] != (_ID,))
 
     def _rule_diagnostics(self, rules: list[object]) -> Iterator[Diagnostic]:
         for index, rule in enumerate(rules):
@@ -168,9 +170,7 @@ def _too_many_fields(
     fields, pending = 0, [value] if isinstance(value, dict) else []
     for part in pending:
         fields += len(part)
-        for each in part.values():
-            if type(each) is dict:  # faster than isinstance, for each field of all
-                pending.append(each)  # noqa: PERF401
+        pending += [each for each in part.values() if isinstance(each, dict)]
     if fields <= max_fields:
         return None
     message = f"expected at most {max_fields:,} fields, got more"

@@ -172,8 +172,8 @@ class Forecast:
         ModelError: Only one of both is known, or the expected use is the larger one.
     """
 
-    expected: Usage
-    upper: Usage
+    expected: Usage = UNKNOWN_USAGE
+    upper: Usage = UNKNOWN_USAGE
 
     def __post_init__(self) -> None:
         for name in ("cpu", "memory"):

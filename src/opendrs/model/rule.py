@@ -112,7 +112,7 @@ class NodeAffinity(_NamedRule):
         if self.origin not in DERIVED_ORIGINS:  # these may leave no node
             names = self.nodes or self.labels or self.groups
             _require_names(names, 1, "node-affinity rule: nodes")
-        if not isinstance(self.nodes, MappingProxyType):  # else that of another rule
+        if not isinstance(self.nodes, MappingProxyType):  # rules share read-only ones
             object.__setattr__(self, "nodes", MappingProxyType(dict(self.nodes)))
 
     def describe(self, max_names: int | None = None) -> str:

@@ -129,7 +129,10 @@ class _Choices:
             added = sorted(chosen_by_label(rule, self._snapshot.nodes.values()))
             self._nodes[key] = MappingProxyType(dict.fromkeys(added, 0))
         chosen = self._nodes[key]
-        return {**chosen, **rule.nodes} if rule.nodes else chosen
+        # Chosen before: equal, but no longer the same object.
+        if not rule.nodes or rule.nodes == chosen:
+            return chosen
+        return {**chosen, **rule.nodes}
 
     @cached_property
     def _by_tag(self) -> Mapping[str, Sequence[GuestId]]:

@@ -12,6 +12,7 @@ one, which shows the result. The others keep their decision. All are deleted aft
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -174,7 +175,11 @@ def decompress(content: bytes) -> dict[str, Any]:
     Raises:
         TypeError, ValueError, zlib.error: The content is damaged.
     """
-    value = from_json(zlib.decompress(content))  # faster than that of json
+    text = zlib.decompress(content)
+    try:
+        value = from_json(text)  # faster than that of json
+    except ValueError:  # it rejects lone surrogates, which `compress` encodes
+        value = json.loads(text)
     require_type(dict, [value])
     found: dict[str, Any] = value
     return found

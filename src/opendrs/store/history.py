@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -48,24 +48,28 @@ class History:
             before: Only cycles with a smaller number.
         """
         query = select(CYCLES).where(*_between(CYCLES.c.decided_at, chosen))
-        decode: Callable[[Any], CycleSummary | None] = _summary
         if with_plan or chosen.names_subject:
             query = query.where(CYCLES.c.steps > 0)
         if chosen.names_subject:
             parts = CYCLE_PARTS.c.cycle == CYCLES.c.id, CYCLE_PARTS.c.part == DECISION
             query = query.add_columns(CYCLE_PARTS.c.content).where(*parts)
-            decode = _SubjectSearch(chosen).summary
+        search = _SubjectSearch(chosen)
+        found: tuple[Any, ...]
         last = before
         searched = 0
         while not chosen.names_subject or searched < MAX_SEARCHED:
             block = query if last is None else query.where(CYCLES.c.id < last)
             ordered = block.order_by(CYCLES.c.id.desc()).limit(_BLOCK)
-            found = self._store.read(ordered, lambda row: (row.id, decode(row)))
+            if chosen.names_subject:
+                found = self._store.read(ordered, lambda row: row)
+                yield from search.found(found)
+            else:
+                found = self._store.read(ordered, _summary)
+                yield from found
             searched += len(found)
-            yield from (each for _, each in found if each is not None)
             if len(found) < _BLOCK:
                 return
-            last = found[-1][0]
+            last = found[-1].id
 
     def steps(self, chosen: HistoryFilter, limit: int) -> tuple[StepRecord, ...]:
         """Return the newest *limit* selected steps, newest first."""
@@ -147,15 +151,19 @@ class _SubjectSearch:
         names = (chosen.guest, chosen.node)
         self._quoted = [json.dumps(each).encode() for each in names if each is not None]
 
-    def summary(self, row: Any) -> CycleSummary | None:  # noqa: ANN401 - a row of any type
-        """Return the cycle in *row*; None if its plan does not concern them."""
-        with decoding("a decision", row.run):
-            text = zlib.decompress(row.content)
-            if not all(name in text for name in self._quoted):
-                return None
-            steps = json.loads(text).get("steps", ())
-        is_found = any(_concerns(step, self._chosen) for step in steps)
-        return _summary(row) if is_found else None
+    def found(self, rows: Iterable[Any]) -> Iterator[CycleSummary]:
+        """Yield the cycles of *rows* whose plan concerns them.
+
+        They are decoded one by one: a damaged plan does not hide the newer ones.
+        """
+        for row in rows:
+            with decoding("a decision", row.run):
+                text = zlib.decompress(row.content)
+                if not all(name in text for name in self._quoted):
+                    continue
+                steps = json.loads(text).get("steps", ())
+            if any(_concerns(step, self._chosen) for step in steps):
+                yield _summary(row)
 
 
 def _concerns(step: dict[str, Any], chosen: HistoryFilter) -> bool:

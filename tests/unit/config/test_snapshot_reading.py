@@ -13,8 +13,10 @@ from opendrs.config.parsing import parse_json
 from opendrs.errors import InvalidFileError
 from opendrs.model import (
     GIB,
+    UNKNOWN_USAGE,
     Affinity,
     AntiAffinity,
+    Forecast,
     GuestId,
     GuestKind,
     GuestPriority,
@@ -398,6 +400,42 @@ def test_diagnostic_has_path_value_and_expectation(
     found = read_error(content)
 
     assert found == f"FILE: {message}"
+
+
+@pytest.mark.parametrize("forecast", [{}, {"expected": {}}, {"upper": {}}])
+def test_forecast_without_values_is_unknown(forecast: object) -> None:
+    snapshot, diagnostics = snapshot_and_diagnostics(
+        guest_with(forecast=forecast), "FILE"
+    )
+
+    assert not diagnostics
+    assert snapshot is not None
+    found = snapshot.guests[GuestId("vm:101")].forecast
+    assert found == Forecast(expected=UNKNOWN_USAGE, upper=UNKNOWN_USAGE)
+
+
+def test_name_that_is_not_unicode_is_an_error() -> None:
+    guest = {"node": "node1", "kind": "vm", "loads": {"cpu": 1}}  # also inconsistent
+
+    _, diagnostics = snapshot_and_diagnostics(
+        document(guests={"\ud800": guest}, rules=[]), "FILE"
+    )
+
+    assert [each.message for each in diagnostics] == [
+        'expected a text in Unicode, got "\\ud800"'
+    ]
+
+
+def test_fields_beside_a_duplicate_key_are_counted() -> None:
+    fields = ", ".join(f'"f{i}": 1' for i in range(2000))
+    usage = f'{{"cpu": 1, "cpu": 1, {fields}}}'
+    text = json.dumps(guest_with(usage="USAGE")).replace('"USAGE"', usage)
+
+    _, diagnostics = snapshot_and_diagnostics(parse_json(text, "FILE"), "FILE")
+
+    assert "guests.vm:101: expected at most 1,000 fields, got more" in map(
+        str, diagnostics
+    )
 
 
 def test_all_errors_are_reported_at_once(read_error: Read) -> None:

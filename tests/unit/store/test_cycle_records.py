@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from opendrs.errors import StoreError
 from opendrs.model import GuestId, LiveMigration, NodeId, StepId
-from opendrs.ports import CycleRecord, StepRecord, TaskId
-from opendrs.store import Access, Retention, SqliteStore
+from opendrs.ports import CycleRecord, HistoryFilter, StepRecord, TaskId
+from opendrs.store import Access, History, Retention, SqliteStore
 from opendrs.store.document_delta import decode_delta, encode_delta
 from opendrs.store.number_columns import decode_numbers, encode_numbers
 from opendrs.store.tables import CYCLE_PARTS, CYCLES
@@ -159,6 +159,34 @@ def test_cycles_are_restored_exactly_from_one_base(store: SqliteStore) -> None:
     assert bases(store) == 1
     found = [json.dumps(each.document) for each in store.cycles()]
     assert found == [json.dumps(document(minute)) for minute in range(20)]
+
+
+def test_name_that_is_not_unicode_is_restored(store: SqliteStore) -> None:
+    content = document(0)
+    content["snapshot"]["guests"]["\ud800"] = {"node": "a"}
+
+    store.record_cycle(replace(cycle(0), document=content))
+
+    assert [each.document for each in store.cycles()] == [content]
+
+
+def test_damaged_plan_does_not_hide_newer_ones(store: SqliteStore) -> None:
+    for minute in range(3):
+        content = document(minute)
+        content["decision"]["steps"] = [{"id": "s1", "guest": "vm1"}]
+        store.record_cycle(replace(cycle(minute), document=content))
+    damage = update(CYCLE_PARTS).where(CYCLE_PARTS.c.part == "decision")
+    with store.reading() as connection:
+        oldest = connection.scalar(select(func.min(CYCLE_PARTS.c.cycle)))
+        connection.execute(
+            damage.where(CYCLE_PARTS.c.cycle == oldest).values(content=b"damaged")
+        )
+
+    cycles = History(store).cycles(HistoryFilter(guest="vm1"))
+
+    assert [next(cycles).run, next(cycles).run] == ["run 2", "run 1"]
+    with pytest.raises(StoreError, match="a decision"):
+        next(cycles)
 
 
 def test_reopened_store_begins_with_a_base(tmp_path: Path) -> None:
