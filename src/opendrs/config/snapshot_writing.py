@@ -46,7 +46,7 @@ from opendrs.model import (
     Usage,
     format_timestamp,
 )
-from opendrs.rules import chosen_by_label, chosen_by_tag
+from opendrs.rules import Choices
 
 Document = dict[str, object]
 
@@ -153,7 +153,8 @@ def snapshot_document(snapshot: Snapshot) -> Document:
         fields["bandwidth"] = _number(snapshot.bandwidth)
     if snapshot.rules:
         rules = (x for x in snapshot.rules if x.origin not in DERIVED_ORIGINS)
-        fields["rules"] = [_rule(rule, snapshot) for rule in rules]
+        choices = Choices(snapshot)
+        fields["rules"] = [_rule(rule, choices) for rule in rules]
     return fields
 
 
@@ -265,7 +266,7 @@ def _stall(stall: Stall) -> Document | None:
     return _without_none(some=_number(stall.some), full=_number(stall.full)) or None
 
 
-def _rule(rule: Rule, snapshot: Snapshot) -> Document:
+def _rule(rule: Rule, choices: Choices) -> Document:
     """Return *rule* without the guests and nodes that its tags and labels choose."""
     kind = RULE_KINDS[type(rule)]
     named = {"name": rule.name, "origin": rule.origin}
@@ -279,7 +280,7 @@ def _rule(rule: Rule, snapshot: Snapshot) -> Document:
         return {"kind": kind, "value": value, **members, **name_field}
     if isinstance(rule, Pin):
         return {"kind": kind, "guests": sorted(rule.guests), **name_field}
-    chosen = chosen_by_tag(rule.tags, snapshot.guests.values())
+    chosen = choices.guests(rule.tags)
     members = _without_none(
         guests=sorted(rule.guests - chosen) or None, tags=sorted(rule.tags) or None
     )
@@ -287,11 +288,11 @@ def _rule(rule: Rule, snapshot: Snapshot) -> Document:
     if rule.weight != 1:
         strict["weight"] = _number(rule.weight)
     if isinstance(rule, NodeAffinity):
-        nodes = _rule_nodes(rule, snapshot)
+        nodes = _rule_nodes(rule, choices)
         return {"kind": kind, **members, **nodes, **strict, **name_field}
     limit: Document = {}
     if isinstance(rule, MutualAntiAffinity):
-        limit = _other_side(rule, snapshot)
+        limit = _other_side(rule, choices)
     if isinstance(rule, AntiAffinity) and rule.max_guests > 1:
         limit["max_guests"] = rule.max_guests
     if isinstance(rule, AntiAffinity | DomainAffinity) and rule.domain:
@@ -305,17 +306,16 @@ def _rule(rule: Rule, snapshot: Snapshot) -> Document:
     }
 
 
-def _other_side(rule: MutualAntiAffinity, snapshot: Snapshot) -> Document:
-    every = snapshot.guests.values()
-    chosen = chosen_by_tag(rule.other_tags, every) - chosen_by_tag(rule.tags, every)
+def _other_side(rule: MutualAntiAffinity, choices: Choices) -> Document:
+    chosen = choices.guests(rule.other_tags) - choices.guests(rule.tags)
     return _without_none(
         other_guests=sorted(rule.other_guests - chosen) or None,
         other_tags=sorted(rule.other_tags) or None,
     )
 
 
-def _rule_nodes(rule: NodeAffinity, snapshot: Snapshot) -> Document:
-    chosen = chosen_by_label(rule, snapshot.nodes.values())
+def _rule_nodes(rule: NodeAffinity, choices: Choices) -> Document:
+    chosen = choices.nodes(rule)
     nodes = {
         node: rule.nodes[node]
         for node in sorted(rule.nodes)

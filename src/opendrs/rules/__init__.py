@@ -1,9 +1,8 @@
 """Meaning of placement rules: compilation, feasibility, contradictions, violations."""
 
 from opendrs.rules.affinity_groups import NO_GUESTS as NO_GUESTS
+from opendrs.rules.chosen import Choices as Choices
 from opendrs.rules.chosen import choose as choose
-from opendrs.rules.chosen import chosen_by_label as chosen_by_label
-from opendrs.rules.chosen import chosen_by_tag as chosen_by_tag
 from opendrs.rules.chosen import with_chosen as with_chosen
 from opendrs.rules.chosen import with_rules as with_rules
 from opendrs.rules.compilation import CompiledRules as CompiledRules

@@ -18,10 +18,8 @@ from opendrs.model import (
     Affinity,
     AntiAffinity,
     DomainAffinity,
-    Guest,
     GuestId,
     MutualAntiAffinity,
-    Node,
     NodeAffinity,
     NodeId,
     Rule,
@@ -72,26 +70,6 @@ def choose(
     return with_domain_rules(_choose_names(rules, snapshot), snapshot, closed)
 
 
-def chosen_by_tag(tags: frozenset[str], guests: Iterable[Guest]) -> frozenset[GuestId]:
-    """Return those of *guests* that a rule chooses by one of *tags*."""
-    if not tags:
-        return frozenset()
-    return frozenset(x.id for x in guests if not tags.isdisjoint(x.tags))
-
-
-def chosen_by_label(rule: NodeAffinity, nodes: Iterable[Node]) -> frozenset[NodeId]:
-    """Return those of *nodes* that *rule* chooses by a label or a group."""
-    if not rule.labels and not rule.groups:
-        return frozenset()
-    return frozenset(
-        node.id
-        for node in nodes
-        if not (
-            rule.labels.isdisjoint(node.labels) and rule.groups.isdisjoint(node.groups)
-        )
-    )
-
-
 def _choose_names(rules: tuple[Rule, ...], snapshot: Snapshot) -> tuple[Rule, ...]:
     """Return *rules* with the names that they choose; themselves if none choose."""
     if not any(_chooses(rule) or rule.origin in DERIVED_ORIGINS for rule in rules):
@@ -108,8 +86,12 @@ def _chooses(rule: Rule) -> bool:
     return isinstance(rule, kinds) and bool(rule.tags)
 
 
-class _Choices:
-    """Guests by tag, and nodes by label or group, of *snapshot*."""
+class Choices:
+    """Guests that rules choose by tag, and nodes by label or group.
+
+    Args:
+        snapshot: Guests and nodes among which they choose.
+    """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -120,19 +102,20 @@ class _Choices:
         return frozenset[GuestId]().union(*(self._by_tag.get(tag, ()) for tag in tags))
 
     def nodes(self, rule: NodeAffinity) -> Mapping[NodeId, int]:
-        """Return the priorities of the nodes of *rule*.
+        """Return the nodes that *rule* chooses, in order of name, each with priority 0.
 
-        Rules with the same labels and groups, and no further nodes, share them.
+        Rules with the same labels and groups share one mapping.
         """
         key = rule.labels, rule.groups
         if key not in self._nodes:
-            added = sorted(chosen_by_label(rule, self._snapshot.nodes.values()))
-            self._nodes[key] = MappingProxyType(dict.fromkeys(added, 0))
-        chosen = self._nodes[key]
-        # Chosen before: equal, but no longer the same object.
-        if not rule.nodes or rule.nodes == chosen:
-            return chosen
-        return {**chosen, **rule.nodes}
+            chosen = sorted(
+                name
+                for name, node in self._snapshot.nodes.items()
+                if not rule.labels.isdisjoint(node.labels)
+                or not rule.groups.isdisjoint(node.groups)
+            )
+            self._nodes[key] = MappingProxyType(dict.fromkeys(chosen, 0))
+        return self._nodes[key]
 
     @cached_property
     def _by_tag(self) -> Mapping[str, Sequence[GuestId]]:
@@ -144,7 +127,7 @@ class _Choices:
 
 
 def _chosen(rules: Iterable[Rule], snapshot: Snapshot) -> Iterator[Rule]:
-    choices = _Choices(snapshot)
+    choices = Choices(snapshot)
     for rule in rules:
         if rule.origin in DERIVED_ORIGINS:
             continue
@@ -160,7 +143,10 @@ def _chosen(rules: Iterable[Rule], snapshot: Snapshot) -> Iterator[Rule]:
         if not isinstance(rule, NodeAffinity):
             yield replace(rule, guests=guests)
             continue
-        whole = replace(rule, guests=guests, nodes=choices.nodes(rule))
+        nodes = choices.nodes(rule)
+        if rule.nodes and rule.nodes != nodes:  # equal if they were chosen before
+            nodes = {**nodes, **rule.nodes}
+        whole = replace(rule, guests=guests, nodes=nodes)
         yield whole
         if rule.exclusive:
             yield from _keep_off(whole, snapshot)
