@@ -24,12 +24,14 @@ class MoveEffects:
     """Effects of the moves of one unit to each of N nodes.
 
     Attributes:
+        index: Index of each node with metrics.
         is_safe: True for targets at which no rule is newly violated; shape (N,).
         rules: Number of repaired rules; shape (N,).
         violations: Number of repaired violations; shape (N,).
     """
 
-    def __init__(self, is_safe: Mask) -> None:
+    def __init__(self, index: Mapping[NodeId, int], is_safe: Mask) -> None:
+        self.index = index
         self.is_safe = is_safe
         self.rules: Floats = np.zeros(len(is_safe))
         self.violations: Floats = np.zeros(len(is_safe))
@@ -70,42 +72,32 @@ class AffinityState:
         self._counts[target] += count
         self._moves.add((source, target))
 
-    def add_effects(
-        self,
-        count: int,
-        source: NodeId,
-        effects: MoveEffects,
-        index: Mapping[NodeId, int],
-    ) -> None:
+    def add_effects(self, count: int, source: NodeId, effects: MoveEffects) -> None:
         """Add the effects of moves of *count* of its guests from *source*."""
         if isinstance(self._rule, AntiAffinity) and not self._rule.is_pairwise:
-            self._add_limit(self._rule, count, source, effects, index)
+            self._add_limit(self._rule, count, source, effects)
             return
         others = +(self._counts - Counter({source: count}))
         if isinstance(self._rule, AntiAffinity):
-            effects.is_safe[_indices(others, index)] = False
+            effects.is_safe[_indices(others, effects.index)] = False
             if others[source]:
                 remaining = [count, *others.values()]
                 effects.repair(
                     count * others[source], slice(None), all_=max(remaining) == 1
                 )
         else:
-            self._add_affinity(others, source, effects, index)
+            self._add_affinity(others, source, effects)
 
     def _add_limit(
-        self,
-        rule: AntiAffinity,
-        count: int,
-        source: NodeId,
-        effects: MoveEffects,
-        index: Mapping[NodeId, int],
+        self, rule: AntiAffinity, count: int, source: NodeId, effects: MoveEffects
     ) -> None:
         present: Counter[str] = Counter()
         for node, guests in self._counts.items():
             present[self._domain_of[node]] += guests
         home, most = self._domain_of[source], rule.max_guests
-        leaves = np.array([self._domain_of[node] != home for node in index])
-        there = np.array([present[self._domain_of[node]] for node in index])
+        domains = [self._domain_of[node] for node in effects.index]
+        leaves = np.array([domain != home for domain in domains])
+        there = np.array([present[domain] for domain in domains])
         effects.is_safe &= ~leaves | (there + count <= most)
         above = excess(present[home], most)
         repaired = above - excess(present[home] - count, most)
@@ -114,12 +106,9 @@ class AffinityState:
             effects.repair(repaired, leaves, all_=total == repaired)
 
     def _add_affinity(
-        self,
-        others: Collection[NodeId],
-        source: NodeId,
-        effects: MoveEffects,
-        index: Mapping[NodeId, int],
+        self, others: Collection[NodeId], source: NodeId, effects: MoveEffects
     ) -> None:
+        index = effects.index
         # Guests with an affinity start together if they have the same two nodes.
         used = [target for node, target in self._moves if node == source]
         effects.is_safe[_indices(used, index)] = False
@@ -151,15 +140,8 @@ class NodeAffinityState:
         self._misplaced -= count * (source not in self._nodes)
         self._misplaced += count * (target not in self._nodes)
 
-    def add_effects(
-        self,
-        count: int,
-        source: NodeId,
-        effects: MoveEffects,
-        index: Mapping[NodeId, int],
-    ) -> None:
+    def add_effects(self, count: int, source: NodeId, effects: MoveEffects) -> None:
         """Add the effects of moves of *count* of its guests from *source*."""
-        del index
         if source in self._nodes:
             effects.is_safe &= self._is_allowed
         else:
@@ -186,16 +168,10 @@ class SideState:
         self._own[source] -= count
         self._own[target] += count
 
-    def add_effects(
-        self,
-        count: int,
-        source: NodeId,
-        effects: MoveEffects,
-        index: Mapping[NodeId, int],
-    ) -> None:
+    def add_effects(self, count: int, source: NodeId, effects: MoveEffects) -> None:
         """Add the effects of moves of *count* guests of this side from *source*."""
         others = +(self._opposite - Counter({source: self._within}))
-        effects.is_safe[_indices(others, index)] = False
+        effects.is_safe[_indices(others, effects.index)] = False
         if repaired := count * others[source]:
             total = sum(each * self._own[node] for node, each in others.items())
             is_all = total == repaired and not self._within

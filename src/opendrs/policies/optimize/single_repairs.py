@@ -178,12 +178,11 @@ class SingleRepairs:
         cluster = self._cluster
         arrays, guests = cluster.arrays, cluster.groups[unit].guests
         has_memory = (self._free >= arrays.required[unit]).all(axis=1)
-        effects = MoveEffects(
-            arrays.classes.suited(guests) & self._is_known & has_memory
-        )
+        suited = arrays.classes.suited(guests)
+        effects = MoveEffects(self._index, suited & self._is_known & has_memory)
         effects.is_safe[cluster.origin[unit]] = False
         for state, count in self._rules_of[unit]:
-            state.add_effects(count, guests[0].node, effects, self._index)
+            state.add_effects(count, guests[0].node, effects)
         demand = cluster.movable.demand[unit]
         full = self._load + demand > cluster.capacity * (1 + FEASIBILITY_SLACK)
         full &= cluster.limited_resources
