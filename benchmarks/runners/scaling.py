@@ -29,9 +29,9 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from importlib.util import module_from_spec, spec_from_file_location
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from runpy import run_path
 from typing import Any
 
 BESIDE = Path(__file__).parents[3] / "shared"
@@ -92,7 +92,7 @@ def random_cluster(size: str, folder: Path) -> Path:
     path = folder / f"labels-{size}.json"
     if not path.exists():
         nodes, guests = map(int, size.split("x"))
-        draw = _tool("make_cluster").draw
+        draw = _tool("make_cluster.py", "draw")
         # Mean loads of memory and CPU as in the shared clusters.
         snapshot = draw(
             nodes, guests, SEED, with_rules=True, mean_memory=0.58, mean_cpu=0.45
@@ -103,17 +103,13 @@ def random_cluster(size: str, folder: Path) -> Path:
     return path
 
 
-def _tool(name: str) -> ModuleType:
-    """Return the program *name* of the shared material as a module."""
-    path = TOOLS / f"{name}.py"
+def _tool(program: str, function: str) -> Callable[..., Json]:
+    """Return a function of a program of the shared material."""
+    path = TOOLS / program
     if not path.exists():
         raise SystemExit(f"{path}: not found; set OPENDRS_SHARED")
-    spec = spec_from_file_location(name, path)
-    assert spec is not None  # noqa: S101 - the file exists
-    assert spec.loader is not None  # noqa: S101
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    found: Callable[..., Json] = run_path(str(path))[function]
+    return found
 
 
 def _with_labels(snapshot: Json) -> Json:
@@ -159,7 +155,9 @@ def table_row(size: str, budget: str, folder: Path) -> list[str]:
         _run([sys.executable, __file__, "--one", path, budget_text, plan_file])
     )
     snapshot = _with_nodes(json.loads(path.read_text()))
-    result = _tool("judge_plan").judge(snapshot, json.loads(plan_file.read_text()))
+    result = _tool("judge_plan.py", "judge")(
+        snapshot, json.loads(plan_file.read_text())
+    )
     if result["illegal_steps"]:
         raise SystemExit(f"{size}: the plan migrates immovable guests")
     bound = took["bound"]

@@ -172,7 +172,7 @@ def _patched(
     for key in patch.get(_REMOVED, ()):
         del result[key]
     changed, fields = patch.get(_CHANGED, {}), numbers.fields
-    has_entries = is_root or len(base) > _MAX_FIELDS
+    has_entries = _has_entries(base, is_root=is_root)
     entry = fields.get(_ENTRY, _NO_NUMBERS)
     for key, value in tuple(result.items()):
         inner = entry if has_entries else fields.get(key, _NO_NUMBERS)
@@ -190,12 +190,17 @@ def _patched(
     return result
 
 
+def _has_entries(base: Document, *, is_root: bool) -> bool:
+    """Return True if the keys of *base* are names of entries rather than fields."""
+    return is_root or len(base) > _MAX_FIELDS
+
+
 def _path_of(path: str, base: Document) -> Callable[[str], str]:
     """Return the function from a field of *base*, which is at *path*, to its path.
 
     Names of entries are not part of it.
     """
-    if not path or len(base) > _MAX_FIELDS:
+    if _has_entries(base, is_root=not path):
         entry = f"{path}/{_ENTRY}"
         return lambda _: entry
     return lambda key: f"{path}/{key}"
