@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 from pydantic_core import CoreSchema, SchemaValidator, core_schema
 
 from opendrs.config.schema_types import Name
@@ -72,8 +72,10 @@ def table_validator(entry: type) -> SchemaValidator:
         entry: `NodeEntry` or `GuestEntry`. Each one in the table also has the key `id`,
             its name.
     """
-    adapter = TypeAdapter(dict[Name, entry])  # type: ignore[valid-type]
-    adapter.rebuild(force=True)
+    # Deferred, because it would be built twice: `rebuild` keeps the schema.
+    deferred = ConfigDict(defer_build=True)
+    adapter = TypeAdapter(dict[Name, entry], config=deferred)  # type: ignore[valid-type]
+    adapter.rebuild()
     return SchemaValidator(_building(adapter.core_schema))
 
 

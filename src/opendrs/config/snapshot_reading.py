@@ -113,13 +113,14 @@ def snapshot_and_diagnostics(
         document: Plain values, as parsed from JSON or TOML.
         source: Origin of the document, for error messages.
         is_recorded: Whether it is that of a recorded cycle: its rules may name further
-            guests and nodes, and no key is duplicate.
+            guests and nodes, its nodes and guests may have any number of fields, and no
+            key is duplicate.
 
     Raises:
         InvalidFileError: The document has another format.
     """
     require_format(document, source, FileFormat.SNAPSHOT)
-    entry, diagnostics = validate_snapshot(document)
+    entry, diagnostics = validate_snapshot(document, is_recorded=is_recorded)
     all_diagnostics = chain(
         diagnostics,
         () if is_recorded else duplicate_key_diagnostics(document),

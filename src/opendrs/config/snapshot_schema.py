@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field, TypeAdapter, with_config
 from typing_extensions import TypedDict  # pydantic rejects that of Python 3.11
@@ -271,19 +271,14 @@ class GuestEntry(TypedDict):
 
 
 @with_config(STRICT)
-class SnapshotEntry(TypedDict):
-    """State of a cluster at one instant."""
+class SnapshotFrame(TypedDict):
+    """A snapshot of which nodes, guests and rules are validated separately."""
 
     format: Literal["opendrs-snapshot/1"]
     taken_at: Annotated[Timestamp, Field(description="Time of the observation.")]
-    nodes: Annotated[dict[Name, NodeEntry], Field(description="Every node by name.")]
-    guests: Annotated[
-        dict[Name, GuestEntry],
-        Field(description="Every guest by name, such as vm:101."),
-    ]
-    rules: NotRequired[
-        Annotated[RuleEntries, Field(description="The placement rules in force.")]
-    ]
+    nodes: dict[str, Any]
+    guests: dict[str, Any]
+    rules: NotRequired[list[Any]]
     bandwidth: NotRequired[
         Annotated[
             Amount,
@@ -293,7 +288,22 @@ class SnapshotEntry(TypedDict):
     ]
 
 
+@with_config(STRICT)
+class SnapshotEntry(SnapshotFrame):
+    """State of a cluster at one instant."""
+
+    nodes: Annotated[dict[Name, NodeEntry], Field(description="Every node by name.")]
+    guests: Annotated[
+        dict[Name, GuestEntry],
+        Field(description="Every guest by name, such as vm:101."),
+    ]
+    rules: NotRequired[
+        Annotated[RuleEntries, Field(description="The placement rules in force.")]
+    ]
+
+
 SNAPSHOT = TypeAdapter(SnapshotEntry)
+SNAPSHOT_FRAME = TypeAdapter(SnapshotFrame)
 FIELDS = frozenset(
     field
     for entry in (

@@ -19,7 +19,12 @@ from opendrs.config.diagnostics import (
 from opendrs.config.parsing import as_mapping
 from opendrs.config.rule_schema import RULES
 from opendrs.config.snapshot_objects import table_validator
-from opendrs.config.snapshot_schema import FIELDS, SNAPSHOT, GuestEntry, NodeEntry
+from opendrs.config.snapshot_schema import (
+    FIELDS,
+    SNAPSHOT_FRAME,
+    GuestEntry,
+    NodeEntry,
+)
 from opendrs.escapes import repr_value
 
 BATCH_SIZE = 1000  # nodes or guests
@@ -44,14 +49,19 @@ FORMER_MOBILITY = {"stopped": "cold", "never": "none"}
 
 
 def validate_snapshot(
-    document: object,
+    document: object, *, is_recorded: bool
 ) -> tuple[Mapping[str, Any] | None, list[Diagnostic]]:
     """Return the validated entry of *document*, or None with the errors.
 
     Its nodes and guests are objects of the model; the rest is as in `SnapshotEntry`. At
     most `MAX_DIAGNOSTICS` + 1 errors are returned.
+
+    Args:
+        document: Plain values, as parsed from JSON or TOML.
+        is_recorded: Whether it is that of a recorded cycle: its nodes and guests may
+            have any number of fields.
     """
-    validator = _SnapshotValidator()
+    validator = _SnapshotValidator(is_recorded=is_recorded)
     diagnostics = list(islice(validator.diagnostics(document), MAX_DIAGNOSTICS + 1))
     return (None, diagnostics) if diagnostics else (validator.entry, [])
 
@@ -63,7 +73,8 @@ class _SnapshotValidator:
         entry: The validated part of the document.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_recorded: bool) -> None:
+        self._is_recorded = is_recorded
         self.entry: Any = None
 
     def diagnostics(self, document: object) -> Iterator[Diagnostic]:
@@ -84,7 +95,7 @@ class _SnapshotValidator:
             yield excess
             return
         try:
-            self.entry = SNAPSHOT.validate_python(frame)
+            self.entry = SNAPSHOT_FRAME.validate_python(frame)
         except ValidationError as error:
             self.entry = {name: _empty_collection(name) for name in collections}
             yield from pydantic_diagnostics(error, known_keys=FIELDS)
@@ -99,22 +110,28 @@ class _SnapshotValidator:
         self, name: str, table: Mapping[str, object]
     ) -> Iterator[Diagnostic]:
         validator = _validator_of(_ENTRIES[name])
+        former = FORMER_FIELDS[name]
         entries = iter(table.items())
         while listed := tuple(islice(entries, BATCH_SIZE)):
             batch: dict[str, object] = {}
             for key, value in listed:
-                if (excess := _too_many_fields(value, (name, key))) is not None:
-                    yield excess
+                if not isinstance(value, dict):
+                    batch[key] = value
                     continue
-                batch[key] = value
-                if isinstance(value, dict):
-                    if _ID in value:
-                        yield Diagnostic(
-                            (name, key, _ID),
-                            "unknown field",
-                            code=DiagnosticCode.UNKNOWN_KEY,
-                        )
-                    batch[key] = {**_with_current_names(name, value), _ID: key}
+                if not self._is_recorded:
+                    excess = _too_many_fields(value, (name, key))
+                    if excess is not None:
+                        yield excess
+                        continue
+                if _ID in value:
+                    yield Diagnostic(
+                        (name, key, _ID),
+                        "unknown field",
+                        code=DiagnosticCode.UNKNOWN_KEY,
+                    )
+                if not former.keys().isdisjoint(value):
+                    value = _with_current_names(former, value)  # noqa: PLW2901
+                batch[key] = {**value, _ID: key}
             try:
                 self.entry[name].update(validator.validate_python(batch))
             except ValidationError as error:
@@ -143,15 +160,12 @@ def _empty_collection(name: str) -> object:
 
 
 def _with_current_names(
-    table: str, entry: Mapping[str, object]
+    former: Mapping[str, str], entry: Mapping[str, object]
 ) -> Mapping[str, object]:
-    """Return *entry* with the present names of renamed fields.
+    """Return *entry* with the present names of renamed fields, by former name.
 
     A former name beside the present one is unchanged, and is reported as unknown.
     """
-    former = FORMER_FIELDS[table]
-    if former.keys().isdisjoint(entry):
-        return entry
     renamed: dict[str, object] = {}
     for key, value in entry.items():
         name = former.get(key, key)

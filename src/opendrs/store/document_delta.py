@@ -176,18 +176,37 @@ def _patched(
     entry = fields.get(_ENTRY, _NO_NUMBERS)
     for key, value in tuple(result.items()):
         inner = entry if has_entries else fields.get(key, _NO_NUMBERS)
-        part = changed.get(key)
-        if part or (inner is not _NO_NUMBERS and isinstance(value, dict)):
+        if part := changed.get(key):
             result[key] = _patched(value, part, inner, is_root=False)
-        elif inner is not _NO_NUMBERS and _is_number(value):
-            inner.former.append(value)
-            inner.places.append((result, key))
+        elif inner is not _NO_NUMBERS:
+            _list_numbers(result, key, value, inner)
     result |= patch.get(_ADDED, {})
     if _SORTED in patch:
         ordered = {key: result[key] for key in sorted(result)}
         result.clear()  # the places refer to this object
         result.update(ordered)
     return result
+
+
+def _list_numbers(
+    container: dict[str, Any],
+    key: str,
+    value: Any,  # noqa: ANN401 - any JSON value
+    numbers: _Numbers,
+) -> None:
+    """List the numbers in the *value* of *key*, which is a copy afterwards."""
+    kind = type(value)
+    if kind is int or kind is float:
+        numbers.former.append(value)
+        numbers.places.append((container, key))
+    elif kind is dict and len(value) <= _MAX_FIELDS:
+        container[key] = copy = value.copy()
+        fields = numbers.fields
+        for name, part in value.items():
+            if name in fields:
+                _list_numbers(copy, name, part, fields[name])
+    elif kind is dict:
+        container[key] = _patched(value, None, numbers, is_root=False)
 
 
 def _has_entries(base: Document, *, is_root: bool) -> bool:

@@ -10,6 +10,7 @@ import pytest
 
 from opendrs.config import DiagnosticCode, read_snapshot, snapshot_and_diagnostics
 from opendrs.config.parsing import parse_json
+from opendrs.config.snapshot_reading import recorded_snapshot_from
 from opendrs.errors import InvalidFileError
 from opendrs.model import (
     GIB,
@@ -436,6 +437,14 @@ def test_fields_beside_a_duplicate_key_are_counted() -> None:
     assert "guests.vm:101: expected at most 1,000 fields, got more" in map(
         str, diagnostics
     )
+
+
+def test_recorded_guest_may_have_any_number_of_fields() -> None:
+    loads = {f"load{i}": 1.0 for i in range(2000)}
+
+    snapshot = recorded_snapshot_from(guest_with(loads=loads), "RECORD")
+
+    assert snapshot.guests[GuestId("vm:101")].loads == loads
 
 
 def test_all_errors_are_reported_at_once(read_error: Read) -> None:

@@ -84,6 +84,19 @@ def test_delta_restores_fields_with_a_slash_in_their_names() -> None:
     assert decode_delta(base, encode_delta(base, new)) == new
 
 
+@pytest.mark.parametrize("count", [50, 51])
+def test_delta_restores_the_numbers_of_an_entry_with_many_fields(count: int) -> None:
+    def documents(change: int) -> dict[str, Any]:
+        loads = {f"load{i}": {"used": i + change} for i in range(count)}
+        return {"vm": {"loads": loads}}
+
+    content = encode_delta(documents(0), documents(1))
+
+    base = documents(0)
+    assert decode_delta(base, content) == documents(1)
+    assert base == documents(0)
+
+
 def test_delta_of_many_entries_has_one_column_per_field() -> None:
     base = {f"vm{i}": {"usage": {"cpu": i / 7}, "node": "a"} for i in range(2000)}
     new = {
