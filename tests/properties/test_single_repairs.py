@@ -25,8 +25,8 @@ from opendrs.model import (
     Snapshot,
     Usage,
 )
-from opendrs.policies import Decision
-from opendrs.policies.optimize import Optimize, Repair, small_cluster
+from opendrs.policies import Decision, DecisionReason
+from opendrs.policies.optimize import Optimize, Repair, safe_plan, small_cluster
 from opendrs.policies.optimize.objective import Goal
 from opendrs.rules import count_strict, usable_memory, violations
 from properties.test_small_clusters import (
@@ -194,6 +194,26 @@ def test_each_of_few_allowed_moves_repairs_something(seed: int, most: int) -> No
         assert not repairing_moves(snapshot, decision)
     else:
         assert after <= before - most
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("most_groups", [0, 5000])
+def test_single_migration_repairs_as_much_as_any_other(
+    seed: int, most_groups: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A cluster with more groups is not searched again without those on several nodes.
+    monkeypatch.setattr(safe_plan, "MAX_REPLANNED_GROUPS", most_groups)
+    snapshot = drawn_cluster(seed)
+    nothing: Decision[None] = Decision(DecisionReason.NO_CANDIDATE, None)
+
+    decision = Repair(limits=LIMITS, budget="1 migrations").decide(snapshot, None)
+
+    fewest = min(
+        count_strict(violations(snapshot.apply(move))).violations
+        for move in repairing_moves(snapshot, nothing)
+    )
+    after = applied(snapshot, decision)
+    assert count_strict(violations(after)).violations == fewest
 
 
 @pytest.mark.parametrize("seed", seeds(40, 60))

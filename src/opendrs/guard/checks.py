@@ -41,7 +41,6 @@ from opendrs.model import (
     PowerOff,
     PowerOn,
     Relocation,
-    Rule,
     Snapshot,
     TagExclusion,
     UsableResources,
@@ -134,11 +133,10 @@ def stale_plan(context: CheckContext) -> str | None:
 
 def migration_not_allowed(context: CheckContext) -> str | None:
     """Return the guest that must not migrate, or not in this way, and why."""
+    rules = [r for r in context.snapshot.rules if isinstance(r, (Pin, TagExclusion))]
     return _first_detail(
         _mobility_problem(guest, migration)
-        or _first_detail(
-            _excluding_rule(guest, rule) for rule in context.snapshot.rules
-        )
+        or _first_detail(_excluding_rule(guest, rule) for rule in rules)
         for guest, migration in zip(context.guests, context.migrations, strict=True)
     )
 
@@ -235,7 +233,7 @@ def _mobility_problem(guest: Guest, migration: Migration) -> str | None:
     return None
 
 
-def _excluding_rule(guest: Guest, rule: Rule) -> str | None:
+def _excluding_rule(guest: Guest, rule: Pin | TagExclusion) -> str | None:
     if isinstance(rule, Pin) and guest.id in rule.guests:
         return f'{guest.id}: pinned by the rule "{rule}"'
     if isinstance(rule, TagExclusion) and guest.tags & rule.tags:

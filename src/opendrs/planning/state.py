@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -44,10 +44,7 @@ class SequencingState:
     ) -> None:
         self.cluster = cluster
         self.free_memory = free_memory
-        initial = cluster.anti_affine_guests.items()
-        self.guests_on: defaultdict[int, set[GuestId]] = defaultdict(
-            set, {node: set(guests) for node, guests in initial}
-        )
+        self.guests_on = _GuestsOnNodes(cluster.anti_affine_guests)
         self.pending: dict[GuestId, PendingMove] = {}
         self.arrivals: defaultdict[int, list[PendingMove]] = defaultdict(list)
         self.departures: defaultdict[int, list[PendingMove]] = defaultdict(list)
@@ -211,6 +208,18 @@ class SequencingState:
     def _admit(self, node: int, guests: Iterable[GuestId]) -> None:
         apart = self.cluster.rules.apart
         self.guests_on[node].update(name for name in guests if name in apart)
+
+
+class _GuestsOnNodes(dict[int, set[GuestId]]):
+    """Guests by node, copied from *initial* for the nodes that are looked at."""
+
+    def __init__(self, initial: Mapping[int, Collection[GuestId]]) -> None:
+        super().__init__()
+        self._initial = initial
+
+    def __missing__(self, node: int) -> set[GuestId]:
+        guests = self[node] = set(self._initial.get(node, ()))
+        return guests
 
 
 Column: TypeAlias = "array[float]"

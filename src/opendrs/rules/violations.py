@@ -61,6 +61,10 @@ class Violation:
         return f"{self.rule}: {guests} on {nodes}"
 
 
+_VIOLABLE = (Affinity, AntiAffinity, MutualAntiAffinity, NodeAffinity)
+"""Rules about placements. A tuple is faster than a union, which is built each time."""
+
+
 def violations(snapshot: Snapshot) -> tuple[Violation, ...]:
     """Return the violations, in the order of the rules.
 
@@ -222,8 +226,7 @@ def _affected_rules(before: Snapshot, after: Snapshot) -> Iterable[Rule]:
     return (
         rule
         for rule in after.rules
-        if isinstance(rule, Affinity | AntiAffinity | MutualAntiAffinity | NodeAffinity)
-        and not rule_guests(rule).isdisjoint(changed)
+        if isinstance(rule, _VIOLABLE) and not rule_guests(rule).isdisjoint(changed)
     )
 
 

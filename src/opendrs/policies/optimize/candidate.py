@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import takewhile
+from itertools import chain, takewhile
 
 import numpy as np
 
-from opendrs.model import GIB, Snapshot
+from opendrs.model import GIB, Guest, GuestId, Migration, NodeId, Snapshot
 from opendrs.optimizer import (
     Indices,
     Problem,
@@ -34,29 +34,49 @@ from opendrs.policies.optimize.metrics import ClusterMetrics
 from opendrs.policies.optimize.movable_groups import EncodedGroup
 from opendrs.policies.optimize.objective import Goal
 from opendrs.policies.optimize.single_repairs import RepairMove, SingleRepairs
-from opendrs.rules import violations
+from opendrs.rules import count_strict, violations
 
 RANK_DIGITS = 9  # further digits of values are rounding
+UNEXPLAINED = ""  # detail of a step of a candidate
 DETOUR_SHARE = 0.5  # of the transfer at the knee, which detours may add
+
+_Details = Iterator[tuple[tuple[GuestId, NodeId], str]]
 
 
 @dataclass(frozen=True)
 class CandidatePlan:
     """A sequenced plan with its result.
 
+    Many candidates are compared for one plan, so steps get their explanations last, by
+    `explained`.
+
     Attributes:
         context: Decision context of the plan.
+        problem: Problem that was solved.
         solution: Solution of the optimizer that it realizes.
         sequenced: Its steps, detours and dropped moves.
-        after: Metrics of the cluster after it.
         snapshot: Snapshot after it.
+        single: Moves in it that single repairs have added.
     """
 
     context: OptimizeContext
+    problem: Problem
     solution: Solution
     sequenced: SequencedPlan
-    after: ClusterMetrics
     snapshot: Snapshot
+    single: tuple[RepairMove, ...] = ()
+
+    @cached_property
+    def after(self) -> ClusterMetrics:
+        """Metrics of the cluster after the plan."""
+        if self.snapshot is self.context.snapshot:
+            return self.context.before
+        return self.context.measure(self.snapshot)
+
+    @cached_property
+    def violations(self) -> int:
+        """Number of violations of strict rules after the plan."""
+        return count_strict(violations(self.snapshot)).violations
 
     @property
     def migrations(self) -> int:
@@ -83,6 +103,24 @@ class CandidatePlan:
                 for guest in each.guests
             }
         )
+
+    def explained(self) -> CandidatePlan:
+        """Return the plan with the reasons of its moves as details of the steps."""
+        details = dict(
+            chain(
+                _move_details(self.context, self.problem, self.solution.assignment),
+                _repair_details(self.context, self.single),
+            )
+        )
+        plan = self.sequenced.plan
+        steps = tuple(
+            step
+            if step.detail or not isinstance(step.action, Migration)
+            else replace(step, detail=details[step.action.guest, step.action.target])
+            for step in plan.steps
+        )
+        plan = replace(plan, steps=steps)
+        return replace(self, sequenced=replace(self.sequenced, plan=plan))
 
     @cached_property
     def rank(self) -> tuple[float, ...]:
@@ -134,36 +172,42 @@ def sequence_solution(
 
     Moves without such an order are dropped.
     """
-    moves = [*_group_moves(context, problem, solution.assignment)]
+    moves = _group_moves(context, problem, solution.assignment)
     sequenced = sequence_moves_in(
         context.cluster.all_nodes, moves, _detour_budget(context, moves)
     )
-    after = context.snapshot.apply(*(step.action for step in sequenced.plan.steps))
-    return CandidatePlan(context, solution, sequenced, context.measure(after), after)
+    after = context.snapshot
+    if sequenced.plan.steps:
+        after = after.apply(*sequenced.actions)
+    return CandidatePlan(context, problem, solution, sequenced, after)
 
 
 def empty_plan(context: OptimizeContext) -> CandidatePlan:
     """Return the plan without steps."""
     solution = evaluate(context.problem, context.problem.origin)
     empty = sequence_moves([], context.snapshot, context.rules, context.limits)
-    return CandidatePlan(context, solution, empty, context.before, context.snapshot)
+    return CandidatePlan(context, context.problem, solution, empty, context.snapshot)
 
 
 def with_single_repairs(candidate: CandidatePlan) -> CandidatePlan:
     """Return *candidate* with the single moves that repair what it leaves violated.
 
-    A small budget may be better spent on such moves alone: then they are the plan.
+    A small budget may be better spent on such moves alone: then they are the plan,
+    those first that repair most rules, or most violations.
     """
-    if not candidate.after.violations:
+    if not candidate.violations:
         return candidate
     plans = [_add_single_repairs(candidate)]
     budget = candidate.context.budget
-    if math.isfinite(min(budget.gib, budget.migrations)) and plans[0].after.violations:
-        plans.append(_add_single_repairs(empty_plan(candidate.context)))
-    return min(plans, key=lambda each: each.after.violations)
+    if math.isfinite(min(budget.gib, budget.migrations)) and plans[0].violations:
+        empty = empty_plan(candidate.context)
+        plans += [_add_single_repairs(empty, rules_first=r) for r in (True, False)]
+    return min(plans, key=lambda each: each.violations)
 
 
-def _add_single_repairs(candidate: CandidatePlan) -> CandidatePlan:
+def _add_single_repairs(
+    candidate: CandidatePlan, *, rules_first: bool = True
+) -> CandidatePlan:
     context, former = candidate.context, candidate.sequenced
     moved = {
         guest.id: (guest.node, each.target)
@@ -171,14 +215,16 @@ def _add_single_repairs(candidate: CandidatePlan) -> CandidatePlan:
         for guest in each.guests
     }
     cluster = context.cluster.in_snapshot(candidate.snapshot)
-    repairs = SingleRepairs(cluster, context.groups, moved).moves(
+    repairs = SingleRepairs(
+        cluster, context.groups, moved, rules_first=rules_first
+    ).moves(
         context.budget.gib - candidate.gib,
         context.budget.migrations - candidate.migrations,
     )
-    single = [*repairs]
+    single = tuple(repairs)
     if not single:
         return candidate
-    added = [*_explained(context, single)]
+    added = [GroupMove(each.guests, each.target, UNEXPLAINED) for each in single]
     sequenced = sequence_path(
         context.cluster.all_nodes, [*former.ordered_moves, *added]
     )
@@ -186,20 +232,63 @@ def _add_single_repairs(candidate: CandidatePlan) -> CandidatePlan:
     dropped = tuple(
         each for each in former.dropped if now.isdisjoint(g.id for g in each.guests)
     )
-    after = context.snapshot.apply(*sequenced.actions)
-    return CandidatePlan(
-        context,
-        replace(candidate.solution, bound=None),
-        replace(sequenced, dropped=dropped),
-        context.measure(after),
-        after,
+    return replace(
+        candidate,
+        solution=replace(candidate.solution, bound=None),
+        sequenced=replace(sequenced, dropped=dropped),
+        snapshot=context.snapshot.apply(*sequenced.actions),
+        single=single,
     )
 
 
-def _explained(
-    context: OptimizeContext, single: Sequence[RepairMove]
-) -> Iterator[GroupMove]:
-    """Yield the moves with their explanations."""
+def _group_moves(
+    context: OptimizeContext, problem: Problem, assignment: Indices
+) -> list[GroupMove]:
+    """Return the moves to *assignment* with their values."""
+    groups = _moved_groups(context.cluster, assignment)
+    return [
+        GroupMove(
+            *_guests_and_target(context.cluster, assignment, group),
+            UNEXPLAINED,
+            float(value),
+        )
+        for group, value in zip(
+            groups, loss_of_return(problem, assignment, groups), strict=True
+        )
+    ]
+
+
+def _guests_and_target(
+    cluster: EncodedCluster, assignment: Indices, group: int
+) -> tuple[tuple[Guest, ...], NodeId]:
+    """Return the guests of *group* that move, and the node to which they move."""
+    target = cluster.node_ids[assignment[group]]
+    there = cluster.groups[group].guests
+    return tuple(each for each in there if each.node != target), target
+
+
+def _move_details(
+    context: OptimizeContext, problem: Problem, assignment: Indices
+) -> _Details:
+    """Yield the explanations of the moves to *assignment*, by guest and target."""
+    cluster = context.cluster
+    groups = _moved_groups(cluster, assignment)
+    if not groups:
+        return
+    value = loss_of_return(problem, assignment, groups)
+    compared = set(np.argsort(-value, kind="stable")[:MAX_COMPARED].tolist())
+    waits = context.before.thresholds.waits
+    explanations = MoveExplanations(cluster, problem, assignment, waits)
+    for index, group in enumerate(groups):
+        guests, target = _guests_and_target(cluster, assignment, group)
+        detail = explanations.explain(group, compared=index in compared)
+        yield from (((guest.id, target), detail) for guest in guests)
+
+
+def _repair_details(context: OptimizeContext, single: Sequence[RepairMove]) -> _Details:
+    """Yield the explanations of single repairs, by guest and target."""
+    if not single:
+        return
     groups = [EncodedGroup(each.guests, each.guests[0].node) for each in single]
     cluster = context.cluster.with_groups(groups)
     problem = context.encode(cluster, context.budget)
@@ -208,26 +297,7 @@ def _explained(
     explanations = MoveExplanations(cluster, problem, np.array(targets), waits)
     for group, each in enumerate(single):
         detail = explanations.explain(group, compared=False)
-        yield GroupMove(each.guests, each.target, detail)
-
-
-def _group_moves(
-    context: OptimizeContext, problem: Problem, assignment: Indices
-) -> Iterator[GroupMove]:
-    """Yield the moves to *assignment* with their values and explanations."""
-    cluster = context.cluster
-    groups = _moved_groups(cluster, assignment)
-    value = loss_of_return(problem, assignment, groups)
-    compared = set(np.argsort(-value, kind="stable")[:MAX_COMPARED].tolist())
-    waits = context.before.thresholds.waits
-    explanations = MoveExplanations(cluster, problem, assignment, waits)
-    for index, group in enumerate(groups):
-        target = cluster.node_ids[assignment[group]]
-        guests = tuple(
-            each for each in cluster.groups[group].guests if each.node != target
-        )
-        detail = explanations.explain(group, compared=index in compared)
-        yield GroupMove(guests, target, detail, float(value[index]))
+        yield from (((guest.id, each.target), detail) for guest in each.guests)
 
 
 def _moved_groups(cluster: EncodedCluster, assignment: Indices) -> list[int]:

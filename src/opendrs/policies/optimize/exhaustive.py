@@ -200,10 +200,9 @@ class _ExhaustiveSearch:
         moves = [*self._moves(problem, assignment, path)]
         sequenced = sequence_path(cluster.all_nodes, moves)
         after = context.snapshot.apply(*sequenced.actions)
-        measured = context.measure(after)
         moved = {guest.id for each in moves for guest in each.guests}
         context = replace(context, groups=_without_reasons(context.groups, moved))
-        return CandidatePlan(context, solution, sequenced, measured, after)
+        return CandidatePlan(context, problem, solution, sequenced, after)
 
     def _moves(
         self, problem: Problem, assignment: Indices, path: Sequence[UnitMove]

@@ -286,9 +286,7 @@ def movable_units(
         among: Guests of which each unit has one; None for all units.
     """
     fixed = groups.fixed
-    for unit in units_of(snapshot):
-        if among is not None and not any(each.id in among for each in unit):
-            continue
+    for unit in units_of(snapshot, among):
         if unit[0].node in nodes and fixed.isdisjoint(each.id for each in unit):
             required = required_memory(unit)
             amounts = required.measured, required.committed, required.millicores
@@ -303,8 +301,15 @@ def _has_known_space(unit: MoveGroup, nodes: Mapping[NodeId, Node]) -> bool:
     return math.inf not in required_space(unit, nodes).values()
 
 
-def units_of(snapshot: Snapshot) -> Iterator[MoveGroup]:
-    """Yield the active guests, those together that a kept affinity rule binds."""
+def units_of(
+    snapshot: Snapshot, among: Collection[GuestId] | None = None
+) -> Iterator[MoveGroup]:
+    """Yield the active guests, those together that a kept affinity rule binds.
+
+    Args:
+        snapshot: Cluster.
+        among: Guests of which each unit has one; None for all units.
+    """
     guests = snapshot.guests
     bound: dict[GuestId, set[GuestId]] = {}
     for rule in snapshot.rules:
@@ -315,7 +320,8 @@ def units_of(snapshot: Snapshot) -> Iterator[MoveGroup]:
         if len({guest.occupied_nodes for guest in active}) == 1:
             merged = set().union(*(bound.get(each.id, {each.id}) for each in active))
             bound.update(dict.fromkeys(merged, merged))
-    for name in sorted(guests):
-        unit = sorted(bound.get(name, (name,)))
-        if name == unit[0] and guests[name].is_active:
-            yield tuple(guests[each] for each in unit)
+    names = guests if among is None else among & guests.keys()
+    first = {min(bound[name]) if name in bound else name for name in names}
+    for name in sorted(first):
+        if guests[name].is_active:
+            yield tuple(guests[each] for each in sorted(bound.get(name, (name,))))

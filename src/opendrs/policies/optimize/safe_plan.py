@@ -34,7 +34,7 @@ from opendrs.policies.optimize.objective import Goal
 
 REPLAN_ITERATIONS = 100  # moves per group of a further search
 MAX_REPLANS = 10  # further searches of one plan
-MAX_REPLANNED_GROUPS = 5000  # total over these searches; more take too long
+MAX_REPLANNED_GROUPS = 5000  # total over further searches; more take too long
 LEAST_REPLANS = 3  # of large clusters
 MIN_REPLAN_ITERATIONS = 20_000  # moves that are evaluated in the shortest of them
 SHORTENING_ROUNDS = 10  # portions of a search for a shorter plan
@@ -92,10 +92,10 @@ def _safe_plan(
         while smaller is not None:
             plans += search(context.within(smaller))
             smaller = smaller.smaller
-    if len(plans) == 1:
-        return plans[0]
-    best = min(plans, key=partial(_rank, fewest_migrations=fewest_migrations))
-    return replace(best, context=context)
+    best = plans[0]
+    if len(plans) > 1:
+        best = min(plans, key=partial(_rank, fewest_migrations=fewest_migrations))
+    return replace(best.explained(), context=context)
 
 
 def _searched_budget(
@@ -104,12 +104,15 @@ def _searched_budget(
     """Return the best plan, and the best one that gathers no group.
 
     Where the budget does not suffice for all repairs, others may balance more than to
-    gather the groups that it suffices for.
+    gather the groups that it suffices for. If only repairs count, in large clusters
+    single repairs are the only other ones: a second search takes too long.
     """
     search = partial(_best_of_searches, stop=stop, fewest_migrations=fewest_migrations)
     plans = [search(context)]
+    if fewest_migrations and len(context.cluster.groups) > MAX_REPLANNED_GROUPS:
+        return plans
     is_limited = math.isfinite(min(context.budget.gib, context.budget.migrations))
-    if is_limited and plans[0].after.violations:
+    if is_limited and plans[0].violations:
         other = context.without_split_groups()
         if other is not None:
             plans.append(search(other))
@@ -134,7 +137,7 @@ def _best_of_searches(
 def _rank(plan: CandidatePlan, *, fewest_migrations: bool) -> tuple[float, ...]:
     """Return the values by which plans are compared; the least is the best."""
     if fewest_migrations:
-        return plan.after.violations, len(plan.sequenced.plan.steps)
+        return plan.violations, len(plan.sequenced.plan.steps)
     return plan.rank
 
 

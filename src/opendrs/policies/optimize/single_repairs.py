@@ -57,16 +57,15 @@ class _Gain:
     """A move with what it repairs and costs; the least is the best.
 
     Attributes:
-        rules: Number of rules that it repairs, negative.
-        violations: Number of violations that it repairs, negative.
+        repaired: Numbers of rules and of violations that it repairs, both negative, in
+            the order in which they count.
         migration_cost: Cost of its migrations, in GiB.
         cost: Increase of the imbalance.
         unit: Index of the unit that moves.
         target: Index of the target.
     """
 
-    rules: float
-    violations: float
+    repaired: tuple[float, float]
     migration_cost: float
     cost: float
     unit: int
@@ -80,6 +79,8 @@ class SingleRepairs:
         cluster: The cluster before the moves.
         groups: Its move groups.
         moved: Source and target of guests that have moved, and may not move again.
+        rules_first: True if moves that repair most rules come first, False for those
+            that repair most violations.
     """
 
     def __init__(
@@ -87,7 +88,10 @@ class SingleRepairs:
         cluster: EncodedCluster,
         groups: MovableGroups,
         moved: Mapping[GuestId, tuple[NodeId, NodeId]],
+        *,
+        rules_first: bool = True,
     ) -> None:
+        self._rules_first = rules_first
         snapshot = cluster.snapshot
         strict = [each for each in violations(snapshot) if each.strict]
         violated = {guest for each in strict for guest in each.guests}
@@ -193,10 +197,11 @@ class SingleRepairs:
             return None
         repaired = effects.violations[targets]
         cost = self._added_imbalance(demand)[targets]
-        best = np.lexsort((cost, -repaired, -effects.rules[targets]))[0]
+        rules = effects.rules[targets]
+        first, then = (rules, repaired) if self._rules_first else (repaired, rules)
+        best = np.lexsort((cost, -then, -first))[0]
         return _Gain(
-            -float(effects.rules[targets[best]]),
-            -float(repaired[best]),
+            (-float(first[best]), -float(then[best])),
             float(cluster.movable.migration_cost[unit]),
             float(cost[best]),
             unit,
