@@ -71,7 +71,7 @@ lint: $(VENV)/ready
 	$(BIN)/ruff format --check .
 
 types: $(VENV)/ready
-	$(BIN)/mypy src tests
+	$(BIN)/mypy src tests benchmarks
 
 layers: $(VENV)/ready
 	$(BIN)/lint-imports

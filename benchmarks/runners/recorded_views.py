@@ -24,7 +24,6 @@ from opendrs.controller.serialization import cycle_record
 from opendrs.controller.views.cluster_columns import cluster_columns
 from opendrs.controller.views.history_entries import recorded_cluster
 from opendrs.controller.views.load_points import cluster_series
-from opendrs.controller.views.reasons import reason_documents
 from opendrs.controller.views.subjects import guest_page, node_page
 from opendrs.model import (
     GIB,
@@ -123,7 +122,7 @@ def measure_all(history: History) -> None:
     measure("columns of /state", lambda: cluster_columns(cycle.document))
     measure("/history/cycles/RUN", lambda: recorded_cluster(history, newest, cycle))
     measure("/rules", lambda: found.rules)
-    measure("/reasons", lambda: reason_documents(cycle))
+    measure("/reasons", lambda: found.reasons)
     measure("page of a node", lambda: node_page(cycle, "n1", found.rules))
     measure("page of a guest", lambda: guest_page(cycle, "g1", found.rules))
     measure(

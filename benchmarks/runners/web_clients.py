@@ -91,7 +91,11 @@ def controller(store: SqliteStore, snapshot: Path) -> Callable[[], None]:
         approval=ConsentApproval(lambda _: False),
         observer=SilentObserver(),
     )
-    return lambda: run_cycle(context) and None
+
+    def record_cycle() -> None:
+        run_cycle(context)
+
+    return record_cycle
 
 
 @contextmanager

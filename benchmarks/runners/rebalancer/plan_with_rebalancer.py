@@ -18,11 +18,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rebalancer import ProblemSolver
+from rebalancer import ProblemSolver  # type: ignore[import-not-found]
 
 GIB = 2**30
 SQUARES = 2  # exponent of a balance goal
-MOVES = {
+MOVES: dict[str, list[dict[str, Any]]] = {
     "single": [{"singleMoveTypeSpec": {}}],
     "chain": [{"singleMoveTypeSpec": {}}, {"singleChainMoveTypeSpec": {}}],
 }
@@ -127,8 +127,8 @@ def _add_rules(solver: ProblemSolver, snapshot: dict[str, Any]) -> None:
         for name in rule["guests"]
     ]
     if closed:
-        constraint = {"name": "bound", "scope": "node", "assignments": closed}
-        solver.add_constraint({"avoidAssignmentsSpec": constraint})
+        bound = {"name": "bound", "scope": "node", "assignments": closed}
+        solver.add_constraint({"avoidAssignmentsSpec": bound})
     staying = [
         name
         for name, each in snapshot["guests"].items()
