@@ -44,6 +44,8 @@ class ProblemArrays(NamedTuple):
         demand, transient_demand, origin: With a last row for the group NONE.
         size_order: Groups by size, the smallest first; shape (G,).
         size_rank: Position of each group in `size_order`; shape (G,).
+        swap_partners: Preferred partners for swaps of each group; shape (G, K), where K
+            may be 0.
         movable: Groups that can run on a node other than their origin.
         fit_row: Row of each group in `fits`; shape (G,).
         fits: Nodes that can ever hold the groups of a row, eight in a byte, the first
@@ -81,6 +83,7 @@ class ProblemArrays(NamedTuple):
     transient_demand: Floats
     size_order: Indices
     size_rank: Indices
+    swap_partners: Indices
     origin: Indices
     class_of: Indices
     movable: Indices
@@ -115,8 +118,12 @@ class ProblemArrays(NamedTuple):
     has_anti_affinity: bool
 
 
-def problem_arrays(problem: Problem) -> ProblemArrays:
-    """Return *problem* as arrays."""
+def problem_arrays(
+    problem: Problem, swap_partners: Indices | None = None
+) -> ProblemArrays:
+    """Return *problem* as arrays, without preferred partners if they are None."""
+    if swap_partners is None:
+        swap_partners = np.zeros((problem.group_count, 0), dtype=np.int64)
     group_sets = problem.group_sets
     into = group_sets.members.inverse(problem.group_count)
     needed = group_sets.needs.inverse(len(group_sets))
@@ -149,6 +156,7 @@ def problem_arrays(problem: Problem) -> ProblemArrays:
         transient_demand=demand * problem.transient,
         size_order=order,
         size_rank=np.argsort(order),
+        swap_partners=swap_partners,
         origin=np.append(problem.origin, NONE),
         class_of=problem.class_of,
         movable=np.flatnonzero(elsewhere),

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,10 +19,12 @@ from instances.roadef import (
     read_assignment,
     read_instance,
 )
+from opendrs.optimizer import AnnealingSearch, Indices, Problem
 from opendrs.optimizer.evaluation import cost
 from opendrs.optimizer.feasibility import infeasibilities
-from runners.reassignment import checker
+from runners.reassignment import checker, portfolio
 from runners.reassignment.portfolio import selection_points, solve, work
+from runners.reassignment.swap_partners import BLOCK, PARTNERS, similar_groups
 from support.oracles.assignment_cost import reference_cost
 from support.oracles.random_problems import random_problem
 
@@ -195,3 +198,55 @@ def test_solve_without_time_returns_the_origin() -> None:
     found = solve(problem, seconds=0.0, seed=0, threads=2)
 
     assert np.array_equal(found, problem.origin)
+
+
+def test_solve_starts_all_searches_at_one_temperature(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    searches: list[RecordedSearch] = []
+
+    class RecordedSearch(AnnealingSearch):
+        def __init__(
+            self,
+            problem: Problem,
+            *,
+            swap_partners: Indices | None = None,
+            **options: Any,  # noqa: ANN401 - those of the search
+        ) -> None:
+            super().__init__(problem, swap_partners=swap_partners, **options)
+            self.first_temperature = self.temperature
+            self.has_partners = swap_partners is not None
+            searches.append(self)
+
+    monkeypatch.setattr(portfolio, "AnnealingSearch", RecordedSearch)
+
+    solve(random_problem(11), seconds=3.0, seed=0, threads=2)
+
+    # The first three compile the search, and measure speed and temperature.
+    searches = searches[3:]
+    assert len(searches) >= 2
+    assert len({each.first_temperature for each in searches}) == 1
+    assert sum(each.has_partners for each in searches) == len(searches) // 4 * 2
+
+
+def test_similar_groups_equal_complete_comparison() -> None:
+    problem = random_problem(5, nodes=6, groups=BLOCK + 44)
+    demand = problem.demand / problem.capacity.mean(axis=0)
+
+    found = similar_groups(problem)
+
+    assert found.shape == (BLOCK + 44, PARTNERS)
+    for group, partners in enumerate(found.tolist()):
+        distance = np.abs(demand - demand[group]).sum(axis=1)
+        assert group not in partners
+        assert distance[partners] == pytest.approx(
+            np.sort(np.delete(distance, group))[:PARTNERS]
+        )
+
+
+def test_similar_groups_of_few_groups_are_all_others() -> None:
+    found = similar_groups(random_problem(2, nodes=2, groups=5))
+
+    assert [sorted(each) for each in found.tolist()] == [
+        [other for other in range(5) if other != group] for group in range(5)
+    ]

@@ -11,6 +11,7 @@ from opendrs.optimizer.compiled.moves import is_allowed
 from opendrs.optimizer.problem_arrays import NONE, ProblemArrays, SolutionState
 
 MAX_ATTEMPTS = 32  # draws of a target for a group that fits on few nodes
+PARTNER_RATIO = 0.7  # part of the swaps with a preferred partner, if there are any
 
 
 class ProposalWeights(NamedTuple):
@@ -64,7 +65,11 @@ def random_index(state: SolutionState, count: int) -> int:
 def random_similar_group(
     arrays: ProblemArrays, state: SolutionState, group: int
 ) -> int:
-    """Return a random group, preferably of a size similar to *group*."""
+    """Return a preferred partner of *group*, or a group of probably similar size."""
+    partners = arrays.swap_partners.shape[1]
+    if partners > 0 and random_float(state) < PARTNER_RATIO:
+        part = random_float(state)
+        return int(arrays.swap_partners[group, int(part * part * partners)])
     offset = 2.0 * random_float(state) - 1.0
     at = arrays.size_rank[group] + int(
         offset * offset * offset * len(arrays.size_order)

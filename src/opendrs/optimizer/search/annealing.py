@@ -78,12 +78,14 @@ class AnnealingSearch:
             moves.
         drift: Preference for moves home at high temperatures, in temperatures. None
             balances the number of targets if moves use up a resource or budget.
+        swap_partners: Preferred partners for swaps of each group, best first; shape
+            (G, K). None prefers groups of similar size.
 
     Raises:
         ValueError: The start is not feasible.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each setting
         self,
         problem: Problem,
         *,
@@ -91,6 +93,7 @@ class AnnealingSearch:
         start: Indices | None = None,
         temperature: float | None = None,
         drift: float | None = None,
+        swap_partners: Indices | None = None,
     ) -> None:
         # Loading compiled code takes half a second, so only searches load it.
         from opendrs.optimizer.compiled import (  # noqa: PLC0415
@@ -110,7 +113,7 @@ class AnnealingSearch:
         )
         drift = _drift(problem) if drift is None else drift
         self._proposal_weights = proposals.ProposalWeights(0.5, 0.1, 0.3, drift)
-        arrays = problem_arrays(problem)
+        arrays = problem_arrays(problem, swap_partners)
         self._arrays = pack_arrays(arrays)
         first = problem.origin if start is None else start
         _require_feasible(problem, first)
@@ -139,6 +142,11 @@ class AnnealingSearch:
     def progress(self) -> float:
         """Fraction of the search that is done, in [0, 1]."""
         return self._progress
+
+    @property
+    def temperature(self) -> float:
+        """Current temperature; before the first run, without regard to its length."""
+        return float(self._start_temperature * self._cooling**self._progress)
 
     @property
     def current_cost(self) -> float:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opendrs.optimizer import AnnealingSearch, Problem
-from opendrs.optimizer.compiled import moves
+from opendrs.optimizer.compiled import moves, proposals
 from opendrs.optimizer.compiled.annealing import initialize
 from opendrs.optimizer.problem_arrays import empty_state, problem_arrays
 from support.compiled_functions import callable_from_python
@@ -92,3 +92,33 @@ def test_similar_groups_of_one_size_are_swapped() -> None:
     size = (problem.demand / problem.capacity.mean(axis=0)).sum(axis=1)
 
     assert np.all(np.diff(size[order]) >= 0)
+
+
+def test_random_similar_group_prefers_swap_partners() -> None:
+    problem = random_problem(3, nodes=10, groups=60)
+    partners = np.full((60, 1), 59)
+    tables = problem_arrays(problem, partners)
+    state = empty_state(tables, 1, 20)
+    draw = callable_from_python(proposals.random_similar_group)
+
+    drawn = [draw(tables, state, 0) for _ in range(2000)]
+
+    # Group 59 is rarely drawn otherwise. Of 2,000 draws, three standard deviations
+    # are 61.
+    expected = 2000 * proposals.PARTNER_RATIO
+    assert expected - 61 < drawn.count(59) < expected + 200
+
+
+@given(SEEDS)
+@settings(max_examples=20)
+def test_annealing_with_swap_partners_is_feasible(seed: int) -> None:
+    problem = random_problem(seed)
+    groups = problem.group_count
+    partners = np.array([np.delete(np.arange(groups), k) for k in range(groups)])
+
+    search = AnnealingSearch(problem, seed=seed, swap_partners=partners)
+    best = search.run(5000, 1.0)
+
+    found = best.assignment.tolist()
+    assert is_feasible(problem, found)
+    assert best.cost == pytest.approx(reference_cost(problem, found))

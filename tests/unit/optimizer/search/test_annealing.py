@@ -180,6 +180,19 @@ def test_annealing_starts_at_the_given_assignment() -> None:
     assert search.best.cost == pytest.approx(0)
 
 
+def test_annealing_temperature_falls_from_the_given_one() -> None:
+    search = AnnealingSearch(level_problem(), temperature=10.0)
+
+    assert search.temperature == 10.0
+    search.run(1000, 0.5)
+    middle = search.temperature
+    search.run(1000, 1.0)
+
+    # From 10 to a thousandth, in equal ratios.
+    assert middle == pytest.approx(10.0 * 0.001**0.5)
+    assert search.temperature == pytest.approx(0.01)
+
+
 def test_annealing_with_infeasible_start_raises() -> None:
     problem = level_problem(budget_weights=np.ones((1, 12)), budgets=np.array([3.0]))
 
