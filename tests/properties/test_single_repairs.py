@@ -28,7 +28,7 @@ from opendrs.model import (
 from opendrs.policies import Decision, DecisionReason
 from opendrs.policies.optimize import Optimize, Repair, safe_plan, small_cluster
 from opendrs.policies.optimize.objective import Goal
-from opendrs.rules import count_strict, usable_memory, violations
+from opendrs.rules import ViolationCount, count_strict, usable_memory, violations
 from properties.test_small_clusters import (
     LIMITS,
     applied,
@@ -36,7 +36,7 @@ from properties.test_small_clusters import (
     optimize,
     tiny_cluster,
 )
-from support.builders import cluster, guest, node
+from support.builders import cluster, guest, guest_ids, node
 from support.drawn_cases import seeds
 from support.oracles.interleavings import migration_of, unsafe_states
 from support.oracles.reachable_placements import reached_placements
@@ -194,6 +194,27 @@ def test_each_of_few_allowed_moves_repairs_something(seed: int, most: int) -> No
         assert not repairing_moves(snapshot, decision)
     else:
         assert after <= before - most
+
+
+def test_single_migration_repairs_two_violations_rather_than_one_rule(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(safe_plan, "MAX_REPLANNED_GROUPS", 0)
+    rules: list[Rule] = [
+        AntiAffinity(guests=guest_ids("x1", "x2", "x3")),
+        Affinity(guests=guest_ids("y1", "y2")),
+    ]
+    guests = dict.fromkeys(("x1", "x2", "x3", "y1"), ("a", 0.1))
+    snapshot = cluster(
+        {"a": 0.4, "b": 0.1, "c": 0.0}, {**guests, "y2": ("b", 0.1)}, rules
+    )
+
+    decision = Repair(budget="1 migrations").decide(snapshot, None)
+
+    (step,) = decision.plan.steps
+    assert migration_of(step).guest in guest_ids("x1", "x2", "x3")
+    left = count_strict(violations(applied(snapshot, decision)))
+    assert left == ViolationCount(rules=2, violations=2)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -133,7 +133,9 @@ def stale_plan(context: CheckContext) -> str | None:
 
 def migration_not_allowed(context: CheckContext) -> str | None:
     """Return the guest that must not migrate, or not in this way, and why."""
-    rules = [r for r in context.snapshot.rules if isinstance(r, (Pin, TagExclusion))]
+    rules = [
+        each for each in context.snapshot.rules if isinstance(each, (Pin, TagExclusion))
+    ]
     return _first_detail(
         _mobility_problem(guest, migration)
         or _first_detail(_excluding_rule(guest, rule) for rule in rules)

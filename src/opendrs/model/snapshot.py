@@ -104,7 +104,7 @@ class Snapshot:
                 )
                 nodes.update({node.id: node for node in changed})
                 guests[guest.id] = _place_guest(guest, action.target)
-        return self._with_places(nodes, guests)
+        return self._after_action(nodes, guests)
 
     def transfer_size(self, guest: GuestId) -> int:
         """Return the bytes that a migration of *guest* transfers.
@@ -136,14 +136,14 @@ class Snapshot:
             migrating = start_disk_move(guest, action)
         else:
             migrating = replace(guest, migrating_to=action.target)
-        return self._with_places(self.nodes, {**self.guests, migrating.id: migrating})
+        return self._after_action(self.nodes, {**self.guests, migrating.id: migrating})
 
-    def _with_places(
+    def _after_action(
         self, nodes: Mapping[NodeId, Node], guests: Mapping[GuestId, Guest]
     ) -> Snapshot:
         """Return the cluster with *nodes* and *guests*, without a check of each guest.
 
-        It takes most of the time of an action. All of these guests are on known nodes.
+        The check takes most of the time of an action, which has only known nodes.
         """
         changed = object.__new__(Snapshot)
         values = (self.taken_at, nodes, guests, self.rules, self.bandwidth)

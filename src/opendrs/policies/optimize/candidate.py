@@ -193,7 +193,8 @@ def with_single_repairs(candidate: CandidatePlan) -> CandidatePlan:
     """Return *candidate* with the single moves that repair what it leaves violated.
 
     A small budget may be better spent on such moves alone: then they are the plan,
-    those first that repair most rules, or most violations.
+    those first that repair most rules, or most violations. A budget of time excludes
+    the latter: they may take longer, and a plan that takes too long is shortened.
     """
     if not candidate.violations:
         return candidate
@@ -201,7 +202,9 @@ def with_single_repairs(candidate: CandidatePlan) -> CandidatePlan:
     budget = candidate.context.budget
     if math.isfinite(min(budget.gib, budget.migrations)) and plans[0].violations:
         empty = empty_plan(candidate.context)
-        plans += [_add_single_repairs(empty, rules_first=r) for r in (True, False)]
+        plans.append(_add_single_repairs(empty))
+        if math.isinf(budget.minutes):
+            plans.append(_add_single_repairs(empty, rules_first=False))
     return min(plans, key=lambda each: each.violations)
 
 

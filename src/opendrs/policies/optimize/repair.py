@@ -107,7 +107,7 @@ class Repair:
 
     @keeps_tolerance
     def decide(self, snapshot: Snapshot, memory: None) -> Decision[None]:
-        """Return the plan that repairs most rules, with the fewest migrations.
+        """Return the plan that repairs most violations, with the fewest migrations.
 
         If there is none, failures are made tolerated again. For both, a guest may
         return to a node that it left recently. Guests whose migrations failed are
@@ -143,7 +143,7 @@ class Repair:
         )
 
     def _repair(self, snapshot: Snapshot) -> Decision[None]:
-        """Return the plan that repairs most rules of *snapshot*."""
+        """Return the plan that repairs most violations in *snapshot*."""
         unmet = unmet_precondition(snapshot, self.load_model)
         part = MeasuredPart.of(snapshot, self.load_model)
         if not any(each.strict for each in violations(snapshot)):

@@ -105,14 +105,15 @@ def _searched_budget(
 
     Where the budget does not suffice for all repairs, others may balance more than to
     gather the groups that it suffices for. If only repairs count, in large clusters
-    single repairs are the only other ones: a second search takes too long.
+    single repairs are the only other ones, unless a budget of time excludes some: a
+    second search takes too long.
     """
     search = partial(_best_of_searches, stop=stop, fewest_migrations=fewest_migrations)
     plans = [search(context)]
-    if fewest_migrations and len(context.cluster.groups) > MAX_REPLANNED_GROUPS:
-        return plans
-    is_limited = math.isfinite(min(context.budget.gib, context.budget.migrations))
-    if is_limited and plans[0].violations:
+    budget, group_count = context.budget, len(context.cluster.groups)
+    is_large = group_count > MAX_REPLANNED_GROUPS and math.isinf(budget.minutes)
+    is_limited = math.isfinite(min(budget.gib, budget.migrations))
+    if is_limited and plans[0].violations and not (fewest_migrations and is_large):
         other = context.without_split_groups()
         if other is not None:
             plans.append(search(other))

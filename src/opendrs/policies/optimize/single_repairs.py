@@ -4,7 +4,8 @@ The search moves guests with a strict affinity as one group. A group whose rules
 contradictory, or that is too expensive to gather, stays as a whole, although one of its
 guests may repair a rule alone. Here each guest moves alone, except with those that a
 strict affinity keeps together now. The move that repairs most rules is the first one;
-among equals that with most violations, then that with the least migration cost.
+among equals that with most violations, then that with the least migration cost. Where
+a small budget ends the repairs early, violations may come before rules.
 """
 
 from __future__ import annotations
@@ -198,10 +199,12 @@ class SingleRepairs:
         repaired = effects.violations[targets]
         cost = self._added_imbalance(demand)[targets]
         rules = effects.rules[targets]
-        first, then = (rules, repaired) if self._rules_first else (repaired, rules)
-        best = np.lexsort((cost, -then, -first))[0]
+        primary, secondary = repaired, rules
+        if self._rules_first:
+            primary, secondary = rules, repaired
+        best = np.lexsort((cost, -secondary, -primary))[0]
         return _Gain(
-            (-float(first[best]), -float(then[best])),
+            (-float(primary[best]), -float(secondary[best])),
             float(cluster.movable.migration_cost[unit]),
             float(cost[best]),
             unit,
