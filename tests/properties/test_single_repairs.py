@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from unittest.mock import Mock
 
 import pytest
 
@@ -25,6 +26,7 @@ from opendrs.model import (
     Snapshot,
     Usage,
 )
+from opendrs.optimizer import solve
 from opendrs.policies import Decision, DecisionReason
 from opendrs.policies.optimize import Optimize, Repair, safe_plan, small_cluster
 from opendrs.policies.optimize.objective import Goal
@@ -215,6 +217,21 @@ def test_single_migration_repairs_two_violations_rather_than_one_rule(
     assert migration_of(step).guest in guest_ids("x1", "x2", "x3")
     left = count_strict(violations(applied(snapshot, decision)))
     assert left == ViolationCount(rules=2, violations=2)
+
+
+def test_group_that_cannot_be_gathered_at_home_causes_no_further_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    searches = Mock(wraps=solve)
+    monkeypatch.setattr(safe_plan, "solve", searches)
+    rules: list[Rule] = [Affinity(guests=guest_ids("y1", "y2"))]
+    guests = {"y1": ("a", 0.3), "y2": ("b", 0.3), "x": ("c", 0.7)}
+    snapshot = cluster({"a": 0.9, "b": 0.9, "c": 0.9}, guests, rules)
+
+    decision = Repair().decide(snapshot, None)
+
+    assert not decision.plan.steps
+    assert searches.call_count == 1
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -165,8 +165,8 @@ def _searched_plans(
         plan = sequence_solution(context, problem, solution)
         yield plan
         blocked = plan.blocked_groups(detours=fewest_migrations)
-        if not blocked:
-            return
+        if (solution.assignment[blocked] == problem.origin[blocked]).all():
+            return  # no search keeps a group from being gathered at its home
         start = solution.assignment.copy()
         start[blocked] = problem.origin[blocked]
         stay.update(blocked)
