@@ -40,7 +40,6 @@ def solve(problem: Problem, *, seconds: float, seed: int, threads: int) -> Indic
     require_compiled_code(print)
     AnnealingSearch(problem).run(1, 1.0)
     end = time.monotonic() + seconds
-    partners = similar_groups(problem)
     pace = _pace(problem)
     moves = threads * pace * (end - time.monotonic()) / max(problem.group_count, 1)
     count = min(threads, MOST)
@@ -48,6 +47,7 @@ def solve(problem: Problem, *, seconds: float, seed: int, threads: int) -> Indic
         count *= 2
     length = moves * problem.group_count / sum(work(count))
     temperature = _initial_temperature(problem, length)
+    partners = similar_groups(problem) if count > len(DRIFTS) else None
     searches = [
         AnnealingSearch(
             problem,

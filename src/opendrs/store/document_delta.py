@@ -195,18 +195,17 @@ def _list_numbers(
     numbers: _Numbers,
 ) -> None:
     """List the numbers in the *value* of *key*, which is a copy afterwards."""
-    kind = type(value)
-    if kind is int or kind is float:
+    if _is_number(value):
         numbers.former.append(value)
         numbers.places.append((container, key))
-    elif kind is dict and len(value) <= _MAX_FIELDS:
-        container[key] = copy = value.copy()
+    elif isinstance(value, dict) and _has_entries(value, is_root=False):
+        container[key] = _patched(value, None, numbers, is_root=False)
+    elif isinstance(value, dict):
+        container[key] = copy = dict(value)
         fields = numbers.fields
         for name, part in value.items():
             if name in fields:
                 _list_numbers(copy, name, part, fields[name])
-    elif kind is dict:
-        container[key] = _patched(value, None, numbers, is_root=False)
 
 
 def _has_entries(base: Document, *, is_root: bool) -> bool:

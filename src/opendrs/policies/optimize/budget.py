@@ -39,6 +39,16 @@ class Budget:
         return min(self.gib, self.migrations, self.minutes) <= 0
 
     @property
+    def limits_transfer(self) -> bool:
+        """True if the memory or the number of migrations is limited."""
+        return math.isfinite(min(self.gib, self.migrations))
+
+    @property
+    def limits_time(self) -> bool:
+        """True if the duration of the plan is limited."""
+        return math.isfinite(self.minutes)
+
+    @property
     def smaller(self) -> Budget | None:
         """The budget whose amounts are the next smaller powers of two.
 
@@ -60,7 +70,7 @@ class Budget:
                 if math.isfinite(self.migrations)
                 else []
             ),
-            *([f"{self.minutes:g} min"] if math.isfinite(self.minutes) else []),
+            *([f"{self.minutes:g} min"] if self.limits_time else []),
         ]
         return ", ".join(parts) or (KNEE if self.knee else UNLIMITED)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -161,8 +160,8 @@ class CandidatePlan:
     @property
     def is_short_enough(self) -> bool:
         """True if the plan is within the budget of time."""
-        minutes = self.context.budget.minutes
-        return math.isinf(minutes) or self.duration <= 60 * minutes
+        budget = self.context.budget
+        return not budget.limits_time or self.duration <= 60 * budget.minutes
 
 
 def sequence_solution(
@@ -200,10 +199,10 @@ def with_single_repairs(candidate: CandidatePlan) -> CandidatePlan:
         return candidate
     plans = [_add_single_repairs(candidate)]
     budget = candidate.context.budget
-    if math.isfinite(min(budget.gib, budget.migrations)) and plans[0].violations:
+    if budget.limits_transfer and plans[0].violations:
         empty = empty_plan(candidate.context)
         plans.append(_add_single_repairs(empty))
-        if math.isinf(budget.minutes):
+        if not budget.limits_time:
             plans.append(_add_single_repairs(empty, rules_first=False))
     return min(plans, key=lambda each: each.violations)
 

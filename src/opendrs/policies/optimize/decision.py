@@ -99,7 +99,7 @@ def _empty_decision(candidate: CandidatePlan) -> Decision[None]:
         *first, last = context.priorities
         goals = f"goals {', '.join(first)} or {last}" if first else f"goal {last}"
         detail = f"no plan is better by the {goals}"
-        if math.isfinite(context.budget.minutes):
+        if context.budget.limits_time:
             detail += f" within {context.budget.minutes:g} min"
     return Decision(
         reason,

@@ -8,7 +8,6 @@ of these plans counts, not the last one. Single moves then repair what remains v
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -111,12 +110,14 @@ def _searched_budget(
     search = partial(_best_of_searches, stop=stop, fewest_migrations=fewest_migrations)
     plans = [search(context)]
     budget, group_count = context.budget, len(context.cluster.groups)
-    is_large = group_count > MAX_REPLANNED_GROUPS and math.isinf(budget.minutes)
-    is_limited = math.isfinite(min(budget.gib, budget.migrations))
-    if is_limited and plans[0].violations and not (fewest_migrations and is_large):
-        other = context.without_split_groups()
-        if other is not None:
-            plans.append(search(other))
+    if not (budget.limits_transfer and plans[0].violations):
+        return plans
+    is_large = group_count > MAX_REPLANNED_GROUPS
+    if fewest_migrations and is_large and not budget.limits_time:
+        return plans
+    other = context.without_split_groups()
+    if other is not None:
+        plans.append(search(other))
     return plans
 
 
