@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from opendrs.policies.optimize.movable_groups import (
     MovableGroups,
     movable_units,
 )
-from opendrs.policies.optimize.objective import Goal
+from opendrs.policies.optimize.objective import Goal, balance_problem
 from opendrs.rules import chooses_domain, drained_nodes
 
 ANY_PLAN = "with any plan that transfers at most as much memory"
@@ -166,13 +165,7 @@ def _relaxation(context: OptimizeContext) -> tuple[EncodedCluster, Problem]:
     cluster = context.cluster.with_groups(
         [EncodedGroup(unit, unit[0].node) for unit in units]
     )
-    problem = context.encode(cluster, context.budget)
-    return cluster, replace(
-        problem,
-        class_of=np.zeros(len(units), np.int64),
-        allowed=np.ones((1, len(nodes)), np.bool_),
-        placement_cost=None,
-    )
+    return cluster, balance_problem(cluster, context.budget, context.objective)
 
 
 def _lower_bound(

@@ -212,31 +212,45 @@ def encode_problem(
     """
     weight = objective.weight
     classes = PlacementCosts(cluster)
-    movable = cluster.movable
     mean = cluster.balanced_load * cluster.mean_capacity
     per_balanced_load = safe_divide(np.ones_like(mean), mean)
-    balance = _balance_weights(cluster, objective)
     safety, excess = _contention(
         cluster, thresholds, weight("contention") * per_balanced_load
     )
     overfull = weight("overfull_memory") * cluster.limited_resources
-    return Problem(
-        capacity=cluster.capacity,
-        demand=movable.demand,
-        origin=cluster.origin,
+    return replace(
+        balance_problem(cluster, budget, objective),
         class_of=_class_of(cluster, classes),
         allowed=classes.allowed,
-        base_load=cluster.base_load,
         group_sets=group_sets(cluster, objective),
         domains=node_domains(cluster),
         overload_weight=overfull * per_balanced_load,
         safety_capacity=safety,
         excess_weight=excess,
-        target_load=cluster.balanced_load,
-        imbalance_weight=safe_divide(balance, np.square(cluster.balanced_load)),
         use_cost=np.full(len(cluster.node_ids), weight("used_node")),
         placement_cost=classes.placement_cost(weight("violation"), weight("soft_rule")),
         move_cost=_move_cost(cluster, objective),
+    )
+
+
+def balance_problem(
+    cluster: EncodedCluster, budget: Budget, objective: Objective
+) -> Problem:
+    """Return the relaxation of `encode_problem` that ignores all but the balance.
+
+    Every group may run on every node, within the budgets.
+    """
+    movable, balanced = cluster.movable, cluster.balanced_load
+    weight = _balance_weights(cluster, objective)
+    return Problem(
+        capacity=cluster.capacity,
+        demand=movable.demand,
+        origin=cluster.origin,
+        class_of=np.zeros(len(cluster.groups), np.int64),
+        allowed=np.ones((1, len(cluster.node_ids)), np.bool_),
+        base_load=cluster.base_load,
+        target_load=balanced,
+        imbalance_weight=safe_divide(weight, np.square(balanced)),
         budget_weights=np.array([movable.transfer, movable.guest_count]),
         budgets=_budgets(cluster, budget),
         counts_moves=np.array([False, True]),

@@ -235,7 +235,7 @@ def _multiplier_scale(data: BoundData, cost: float) -> Floats:
 
 SET_LIMIT = 3000  # number of departure sets; ten times as many are a tenth tighter
 SETS_PER_NODE = 16  # lower limit of the mean number of sets per node
-MAX_EVALUATIONS = 40  # most multipliers to evaluate
+MAX_EVALUATIONS = 30  # most multipliers to evaluate
 MIN_GAIN = 1e-3  # relative gain that ten evaluations must achieve
 
 

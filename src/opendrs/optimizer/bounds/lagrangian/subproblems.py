@@ -78,7 +78,7 @@ class SubproblemSolution:
 
 BATCH_SIZE = 20_000  # approximate number of departures that are evaluated at once
 SINGLE_ARRIVALS = 4  # numbers of arrivals that are evaluated one by one
-RANGE_GROWTH = 1.5  # growth of the ranges of arrivals after that
+RANGE_GROWTH = 2.0  # growth of the ranges of arrivals after that
 TINY = 1e-300  # smallest divisor
 MIN_IMPROVEMENT = 1e-12  # smaller differences are rounding
 
