@@ -12,7 +12,9 @@ the load of the node with the highest memory load, the coefficients of variation
 the loads after the plan, and what it transfers. Plans with the budget "as knee" may
 transfer as many GiB as the plan of the first weight with the budget knee. The second
 table compares each weight with the first one in all snapshots: the mean ratio of the
-values, and the number of plans with a higher value.
+values, and the number of plans with a higher value. The third has the state of each
+snapshot of `data/clusters/` after an hour of a controller with the default budget, as
+in default_policy.py.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from statistics import fmean
@@ -27,6 +30,8 @@ from statistics import fmean
 from opendrs.controller.compiled_code import provide_always
 from opendrs.policies.optimize import Optimize
 from opendrs.policies.optimize.budget import KNEE
+from runners.default_policy import HEADS as HOUR_HEADS
+from runners.default_policy import read, run_cycles
 from runners.few_migrations import WEIGHTS, drawn_clusters, print_table
 from runners.planner import SHARED, USUAL, PlannerResult, SnapshotBenchmark
 
@@ -97,8 +102,16 @@ def ratio_row(
     return [key[0], f"{key[1]:g}", *cells]
 
 
+def hour_row(path: Path, weight: float) -> list[str]:
+    """Return the cells for an hour of cycles with the default budget."""
+    name = path.name.split(".json")[0]
+    settings = {"memory_weight": weight}
+    after = run_cycles(name, read(path), "optimize", settings=settings)
+    return replace(after, policy=f"memory_weight = {weight:g}").cells
+
+
 def main() -> None:
-    """Print both tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", default=SIZES, help="of the drawn clusters")
     parser.add_argument("--seed", type=int, default=9501, help="the first seed")
@@ -125,6 +138,7 @@ def main() -> None:
         if key[1] != weights[0]
     ]
     print_table(RATIO_HEADS, ratios)
+    print_table(HOUR_HEADS, [hour_row(*each) for each in product(given, weights)])
 
 
 if __name__ == "__main__":
