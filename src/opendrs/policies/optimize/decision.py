@@ -26,7 +26,7 @@ from opendrs.policies.optimize.movable_groups import (
     MovableGroups,
     movable_units,
 )
-from opendrs.policies.optimize.objective import Goal, balance_problem
+from opendrs.policies.optimize.objective import Goal, relaxed_problem
 from opendrs.rules import chooses_domain, drained_nodes
 
 ANY_PLAN = "with any plan that transfers at most as much memory"
@@ -165,7 +165,7 @@ def _relaxation(context: OptimizeContext) -> tuple[EncodedCluster, Problem]:
     cluster = context.cluster.with_groups(
         [EncodedGroup(unit, unit[0].node) for unit in units]
     )
-    return cluster, balance_problem(cluster, context.budget, context.objective)
+    return cluster, relaxed_problem(cluster, context.budget, context.objective)
 
 
 def _lower_bound(

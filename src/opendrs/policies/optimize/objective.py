@@ -219,7 +219,7 @@ def encode_problem(
     )
     overfull = weight("overfull_memory") * cluster.limited_resources
     return replace(
-        balance_problem(cluster, budget, objective),
+        relaxed_problem(cluster, budget, objective),
         class_of=_class_of(cluster, classes),
         allowed=classes.allowed,
         group_sets=group_sets(cluster, objective),
@@ -233,7 +233,7 @@ def encode_problem(
     )
 
 
-def balance_problem(
+def relaxed_problem(
     cluster: EncodedCluster, budget: Budget, objective: Objective
 ) -> Problem:
     """Return the relaxation of `encode_problem` that ignores all but the balance.
