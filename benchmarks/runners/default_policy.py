@@ -16,12 +16,11 @@ import argparse
 import gzip
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from time import process_time
-from types import MappingProxyType
 from typing import Any
 
 from opendrs.cli.comparison import IMMEDIATE_SETTINGS, score_cluster
@@ -83,15 +82,11 @@ class PolicyResult:
 
 
 def run_cycles(
-    name: str,
-    snapshot: Snapshot,
-    policy_name: str,
-    most: int = CYCLES,
-    settings: Mapping[str, Any] = MappingProxyType({}),
+    name: str, snapshot: Snapshot, policy_name: str, most: int, **settings: object
 ) -> PolicyResult:
     """Return the result of at most *most* cycles with the policy *policy_name*."""
-    given = {**IMMEDIATE_SETTINGS.get(policy_name, {}), **settings}
-    policy = build_policy(policy_name, given)
+    immediate = IMMEDIATE_SETTINGS.get(policy_name, {})
+    policy = build_policy(policy_name, {**immediate, **settings})
     memory = policy.initial_memory()
     cycles = migrations = 0
     gib = slowest = 0.0

@@ -30,8 +30,8 @@ from statistics import fmean
 from opendrs.controller.compiled_code import provide_always
 from opendrs.policies.optimize import Optimize
 from opendrs.policies.optimize.budget import KNEE
+from runners.default_policy import CYCLES, run_cycles
 from runners.default_policy import HEADS as HOUR_HEADS
-from runners.default_policy import read, run_cycles
 from runners.few_migrations import WEIGHTS, drawn_clusters, print_table
 from runners.planner import SHARED, USUAL, PlannerResult, SnapshotBenchmark
 
@@ -102,11 +102,11 @@ def ratio_row(
     return [key[0], f"{key[1]:g}", *cells]
 
 
-def hour_row(path: Path, weight: float) -> list[str]:
+def hour_row(bench: SnapshotBenchmark, weight: float) -> list[str]:
     """Return the cells for an hour of cycles with the default budget."""
-    name = path.name.split(".json")[0]
-    settings = {"memory_weight": weight}
-    after = run_cycles(name, read(path), "optimize", settings=settings)
+    after = run_cycles(
+        bench.name, bench.snapshot, "optimize", CYCLES, memory_weight=weight
+    )
     return replace(after, policy=f"memory_weight = {weight:g}").cells
 
 
@@ -122,7 +122,8 @@ def main() -> None:
     folder = SHARED / "data" / "clusters"
     given = [path for name in USUAL for path in sorted(folder.glob(f"{name}.*.json*"))]
     found: dict[Key, list[PlannerResult]] = {}
-    rows = []
+    rows: list[list[str]] = []
+    hours: list[list[str]] = []
     with tempfile.TemporaryDirectory() as temporary:
         drawn = drawn_clusters(options.sizes.split(","), options.seed, Path(temporary))
         for path in (*given, *drawn):
@@ -131,6 +132,8 @@ def main() -> None:
                 found.setdefault(key, []).append(result)
                 if path in given:
                     rows.append(plan_row(key, result))
+            if path in given:
+                hours.extend(hour_row(bench, weight) for weight in weights)
     print_table(HEADS, rows)
     ratios = [
         ratio_row(key, each, found[key[0], weights[0]])
@@ -138,7 +141,7 @@ def main() -> None:
         if key[1] != weights[0]
     ]
     print_table(RATIO_HEADS, ratios)
-    print_table(HOUR_HEADS, [hour_row(*each) for each in product(given, weights)])
+    print_table(HOUR_HEADS, hours)
 
 
 if __name__ == "__main__":

@@ -48,8 +48,9 @@ SHARED = Path(os.environ.get("OPENDRS_SHARED", BESIDE))
 REBALANCER = Path(__file__).parent / "rebalancer" / "plan_with_rebalancer.py"
 USUAL = ("c10x200", "c100x2000")
 ROUNDING = 0.05  # GiB; the judge rounds them to a tenth
-PARTS = (0.02, 0.05, None)
-MEMORY = 2.0  # memory_weight with which memory gets more balanced
+FEWEST = 0.02
+PARTS = (FEWEST, 0.05, None)
+CPU = 0.3  # cpu_weight with which memory gets more balanced
 TIMES = 5  # runs of each planner, of which the least CPU time counts
 SLOW = 5.0  # total CPU seconds after which no further run is made
 HEADS = (
@@ -219,10 +220,10 @@ def lines(
             Optimize(budget=budget, migration_cost_weight=migration_cost_weight),
         )
         yield bench.with_bound(ours, moves, gib) if bounded else ours
-        if part is not None:
-            weighted = Optimize(budget=budget, memory_weight=MEMORY)
+        if part == FEWEST:
+            memory_first = Optimize(budget=budget, cpu_weight=CPU)
             ours = bench.run_policy(
-                f"optimize, {share_text}, memory_weight={MEMORY:g}", weighted
+                f"optimize, {share_text}, cpu_weight={CPU}", memory_first
             )
             yield bench.with_bound(ours, moves, gib) if bounded else ours
     if python is not None and chains:
