@@ -1,7 +1,8 @@
 """Lower bound of the imbalance distance, by the bound that suits the problem.
 
-The polytope bound divides groups; it is close if the budgets limit amounts. The
-Lagrangian bound moves whole groups; it is better if few moves are allowed.
+The polytope bound divides groups; it is close if the budgets limit amounts. With many
+nodes, the pooled bound replaces it. The Lagrangian bound moves whole groups; it is
+better if few moves are allowed.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ import numpy as np
 from opendrs.optimizer.bounds.lagrangian.data import DIMENSIONS
 from opendrs.optimizer.bounds.lagrangian.dual import lagrangian_bound
 from opendrs.optimizer.bounds.polytope import nearest_point
+from opendrs.optimizer.bounds.pooled_loads import pooled_bound
 from opendrs.optimizer.feasibility import binding_budgets, budget_use
 from opendrs.optimizer.problem import Floats, Indices, Problem, select_budgets
 from opendrs.optimizer.search.local_search import is_small
 
-# Least and most vertices for the polytope bound, in general and if few moves are
-# allowed, so that it is loose anyway.
-VERTICES, VERTICES_FEW_MOVES = (20, 200), (20, 50)
-MAX_EVALUATIONS = 4_000_000  # groups times vertices for the polytope bound
-# accepted gap of the polytope bound, relative to the initial distance
-PRECISION = 0.005
+# Most vertices for the polytope bound, and if few moves are allowed, so that it is
+# loose anyway.
+VERTICES, VERTICES_FEW_MOVES = 200, 50
+PRECISION = 0.002  # accepted gap of the polytope bound, relative to the distance
+# Most nodes for the polytope bound; with more, too many vertices are necessary.
+MAX_POLYTOPE_NODES = 150
 WIDE_CLASS_SHARE = 0.9  # fraction of the groups that counts as most
 CORRELATED = 0.5  # correlation of the demands from which the Lagrangian bound is better
 
@@ -51,8 +53,9 @@ def lower_bound(
     whole = lagrangian_bound(select_budgets(used, rows)) if few else 0.0
     if whole and _prefers_lagrangian_bound(problem):
         return whole
-    least, most = VERTICES_FEW_MOVES if few else VERTICES
-    vertices = min(most, max(least, MAX_EVALUATIONS // max(problem.group_count, 1)))
+    if problem.node_count > MAX_POLYTOPE_NODES:
+        return max(whole, pooled_bound(select_budgets(used, rows), assignment))
+    vertices = VERTICES_FEW_MOVES if few else VERTICES
     divided = nearest_point(
         select_budgets(used, rows[:1]), vertices, PRECISION, assignment
     )

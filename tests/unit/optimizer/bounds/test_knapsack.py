@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opendrs.optimizer.bounds.polytope import fractional_knapsack
+from opendrs.optimizer.bounds.knapsack import fractional_knapsack
 
 AMOUNTS = st.integers(0, 9)
 
