@@ -113,6 +113,20 @@ def metrics(name: str, seconds: float = 10.0, resident: int = GIB // 2) -> str:
     )
 
 
+def network_metrics(name: str, kind: str = "container", **counts: int) -> str:
+    """Return the metrics of interfaces with the bytes of each, a fifth of them sent."""
+    lines = []
+    for device, count in counts.items():
+        labels = f'device="{device}",name="{name}",project="default",type="{kind}"'
+        sent = count // 5
+        lines += [
+            f"incus_network_receive_bytes_total{{{labels}}} {count - sent}",
+            f"incus_network_receive_packets_total{{{labels}}} 7",
+            f"incus_network_transmit_bytes_total{{{labels}}} {sent}",
+        ]
+    return "\n".join([*lines, ""])
+
+
 def double(*instances: Document) -> IncusDouble:
     """Return a cluster of the members h1, h2 and h3 with *instances*."""
     names = ("h1", "h2", "h3")

@@ -91,6 +91,24 @@ def domain(**changes: object) -> DomainResponse:
     return replace(RUNNING, stats={**STATS, **stats})
 
 
+def network_stats(*counts: tuple[int, int] | None) -> dict[str, object]:
+    """Return the statistics of interfaces with bytes received and sent.
+
+    None stands for an interface of the type `user`, of which there are none.
+    """
+    stats: dict[str, object] = {"net.count": len(counts)}
+    for number, each in enumerate(counts):
+        if each is not None:
+            stats[f"net.{number}.name"] = f"vnet{number}"
+            stats[f"net.{number}.rx.bytes"], stats[f"net.{number}.tx.bytes"] = each
+    return stats
+
+
+def with_network(*counts: tuple[int, int] | None) -> DomainResponse:
+    """Return the running guest with the counters of interfaces."""
+    return replace(RUNNING, stats={**STATS, **network_stats(*counts)})
+
+
 def with_metadata(elements: str) -> DomainResponse:
     """Return the running guest with *elements*, `o:` being the prefix of OpenDRS."""
     metadata = f"<metadata xmlns:o='urn:opendrs'>{elements}</metadata>"

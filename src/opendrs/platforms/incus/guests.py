@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
+from opendrs.config.network_load import NETWORK
 from opendrs.model import (
     GIB,
+    NO_LOADS,
     Disk,
     Guest,
     GuestKind,
     GuestState,
+    LoadAmounts,
     Mobility,
     Node,
     NodeId,
@@ -31,6 +34,7 @@ from opendrs.platforms.incus.mobility import (
     project_blocker,
     rebalancer_owns,
 )
+from opendrs.platforms.incus.network import instance_load
 from opendrs.platforms.incus.responses import (
     FROZEN,
     READY,
@@ -124,6 +128,7 @@ class GuestReader:
             managed_by=self._manager(instance),
             lock=self._lock(instance, job, target),
             disks=tuple(self._disks(instance)),
+            loads=self._loads(instance, node),
         )
 
     def _target(self, instance: Instance, job: InstanceJob | None) -> NodeId | None:
@@ -152,6 +157,13 @@ class GuestReader:
             cpu = cpu if cpu <= max_plausible_cpu(node.capacity) else None
         figures = samples.last.instances.get(instance.key)
         return Usage(cpu, None if figures is None else figures.memory)
+
+    def _loads(self, instance: Instance, node: Node) -> LoadAmounts:
+        """Return the network load, if the capacity of *node* is known."""
+        samples = self._responses.metrics.get(node.id)
+        if samples is None or NETWORK not in node.load_capacities:
+            return NO_LOADS
+        return instance_load(instance, samples)
 
     def _uptime(self, started_at: datetime | None) -> float | None:
         """Return the seconds since it started or arrived on its member."""

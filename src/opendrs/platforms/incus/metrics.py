@@ -1,4 +1,4 @@
-"""CPU time and memory of instances from `GET /1.0/metrics`.
+"""CPU time, memory and network traffic of instances from `GET /1.0/metrics`.
 
 The state of an instance has no figures for a virtual machine without guest agent, but
 the metrics have: CPU time of the threads of QEMU, and its resident memory.
@@ -11,13 +11,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from opendrs.config.network_load import Counters
 from opendrs.model import MAX_AMOUNT
 from opendrs.platforms.incus.values import InstanceKey
 
-_SAMPLE = re.compile(r"incus_(cpu_seconds_total|memory_Mem\w+_bytes)\{(.*)\} (\S+)")
+_SAMPLE = re.compile(
+    r"incus_(cpu_seconds_total|memory_Mem\w+_bytes|network_\w+_bytes_total)"
+    r"\{(.*)\} (\S+)"
+)
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _IDLE_MODES = ("idle", "iowait", "steal")
 _TOTAL, _AVAILABLE = "memory_MemTotal_bytes", "memory_MemAvailable_bytes"
+_DIRECTIONS = ("network_receive_bytes_total", "network_transmit_bytes_total")
 _WRAP = 1 << 64
 
 
@@ -28,10 +33,13 @@ class InstanceMetrics:
     Attributes:
         cpu_seconds: CPU time since it started on its member.
         memory: Memory in use, in bytes.
+        network: Bytes that each interface has received and sent, by its name; None if
+            they are not read.
     """
 
     cpu_seconds: float | None = None
     memory: int | None = None
+    network: Counters | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,15 +69,28 @@ class MetricsSamples:
     last: MemberMetrics
 
 
-def parse_metrics(text: str) -> dict[InstanceKey, InstanceMetrics]:
-    """Return the figures of all instances in *text*, in the format of OpenMetrics."""
+def parse_metrics(
+    text: str, *, network: bool = False
+) -> dict[InstanceKey, InstanceMetrics]:
+    """Return the figures of all instances.
+
+    Args:
+        text: The response, in the format of OpenMetrics.
+        network: Read the counters of interfaces as well.
+    """
     cpu: dict[InstanceKey, float] = {}
     memory: dict[InstanceKey, dict[str, float]] = {}
+    traffic: dict[InstanceKey, dict[str, dict[str, int]]] = {}
     for name, labels, value in _samples(text):
         key = labels.get("project", ""), labels.get("name", "")
         if name == "cpu_seconds_total":
             if labels.get("mode") not in _IDLE_MODES:
                 cpu[key] = cpu.get(key, 0.0) + value
+        elif name in _DIRECTIONS:
+            if network:
+                interface = labels.get("device", "")
+                counts = traffic.setdefault(key, {}).setdefault(interface, {})
+                counts[name] = int(value)
         else:
             memory.setdefault(key, {})[name] = value
     return {
@@ -77,6 +98,7 @@ def parse_metrics(text: str) -> dict[InstanceKey, InstanceMetrics]:
             # A running instance has used CPU time; 0 is that of a missing source.
             cpu_seconds=cpu.get(key) or None,
             memory=_used(memory.get(key, {})),
+            network=_in_both_directions(traffic.get(key, {})) if network else None,
         )
         for key in cpu.keys() | memory.keys()
     }
@@ -111,6 +133,14 @@ def _samples(text: str) -> Iterator[tuple[str, dict[str, str], float]]:
                 continue
             if math.isfinite(value):
                 yield found[1], dict(_LABEL.findall(found[2])), value
+
+
+def _in_both_directions(traffic: Mapping[str, Mapping[str, int]]) -> Counters:
+    return {
+        interface: sum(counts.values())
+        for interface, counts in traffic.items()
+        if len(counts) == len(_DIRECTIONS)
+    }
 
 
 def _used(values: Mapping[str, float]) -> int | None:

@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 STUCK_AFTER = 900.0  # seconds after which figures that never change are reported
 MIN_SAMPLE_AGE = 10.0  # seconds; Incus answers from its cache for 8 s
-METRICS_WINDOW = 300.0  # seconds over which CPU use is averaged
+METRICS_WINDOW = 300.0  # seconds over which CPU use and traffic are averaged
 UNREACHABLE = ("Offline", "Blocked")
 TRUST_COMMAND = "incus config trust add-certificate"
 
@@ -82,7 +82,7 @@ class UnchangedFigures:
 
 
 class MetricsHistory:
-    """Samples of the metrics of members, over which CPU use is averaged."""
+    """Samples of the metrics of members, over which figures are averaged."""
 
     def __init__(self) -> None:
         self._samples: dict[str, list[MemberMetrics]] = {}
@@ -233,8 +233,11 @@ class IncusClusterReader:
     def _read_member_metrics(
         self, projects: Mapping[str, Sequence[str]]
     ) -> dict[str, MemberMetrics]:
+        network = self._settings.network_capacity is not None
         found, errors = queries.query_all(
-            lambda name: queries.read_metrics(self._client, name, projects[name]),
+            lambda name: queries.read_metrics(
+                self._client, name, projects[name], network=network
+            ),
             projects,
             self._settings.max_requests,
         )

@@ -93,7 +93,7 @@ def read_resources(client: IncusClient, name: str) -> HostResources:
 
 
 def read_metrics(
-    client: IncusClient, name: str, projects: Iterable[str]
+    client: IncusClient, name: str, projects: Iterable[str], *, network: bool = False
 ) -> MemberMetrics:
     """Return the metrics of the instances on the member *name*; sent once.
 
@@ -102,12 +102,13 @@ def read_metrics(
         name: The member.
         projects: The projects; an empty name stands for all, which a restricted
             certificate cannot read.
+        network: Read the counters of interfaces as well.
     """
     instances: dict[InstanceKey, InstanceMetrics] = {}
     for project in projects:
         query = {"target": name, "project": project}
         text = client.read_text("/1.0/metrics", query, attempts=1)
-        instances.update(parse_metrics(text))
+        instances.update(parse_metrics(text, network=network))
     return MemberMetrics(sampled_at=time.monotonic(), instances=instances)
 
 

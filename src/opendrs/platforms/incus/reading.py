@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+from opendrs.config.network_load import with_capacity, with_guest_traffic
 from opendrs.model import (
     MAX_AMOUNT,
     Node,
@@ -63,6 +64,7 @@ def build_snapshot(
         NodeId(member.server_name): build_node(member, responses, shared)
         for member in responses.members
     }
+    nodes = with_capacity(nodes, settings.network_capacity)
     known = [each for each in responses.instances if each.location in nodes]
     reader = GuestReader(responses, settings, nodes, shared)
     guests = [reader.build_guest(instance) for instance in known]
@@ -70,7 +72,7 @@ def build_snapshot(
     return with_chosen(
         Snapshot(
             taken_at=responses.taken_at,
-            nodes=nodes,
+            nodes=with_guest_traffic(nodes, guests),
             guests={guest.id: guest for guest in guests},
             rules=(*rules, *derived),
         )

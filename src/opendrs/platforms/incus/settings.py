@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 from urllib.parse import urlsplit
 
+from opendrs.config.network_load import NetworkCapacity, capacity_problems
 from opendrs.config.platform_kinds import PlatformKind, on_demand
 from opendrs.errors import InvalidSettingError
 from opendrs.model import Seconds
@@ -53,9 +54,11 @@ class IncusSettings:
         projects: Projects whose instances are managed; all that are visible if empty.
         rebalancer: State of the rebalancer of Incus: on, off, or auto to read it from
             the server. While it is on, it owns the virtual machines it can move.
-        sample: Seconds between the two measurements of the CPU use of instances in the
-            first observation; 0 to measure it from the second observation on. Incus
-            measures at most every 8 s.
+        sample: Seconds between the two measurements of the CPU use and the network
+            traffic of instances in the first observation; 0 to measure them from the
+            second observation on. Incus measures at most every 8 s.
+        network_capacity: Bytes per second that each node can receive and send in
+            total, for the load `network`; None if unknown, and not measured.
         timeout: Seconds in which a request must be answered.
         max_requests: Most requests at the same time.
 
@@ -76,6 +79,7 @@ class IncusSettings:
     projects: tuple[str, ...] = ()
     rebalancer: RebalancerState = RebalancerState.AUTO
     sample: Seconds = 0.0
+    network_capacity: NetworkCapacity = None
     timeout: Seconds = 10.0
     max_requests: int = 8
 
@@ -111,6 +115,7 @@ def _problems(settings: IncusSettings) -> Iterator[str]:
             f"sample: expected at least 0 and at most {_MAX_DURATION} s, got "
             f"{settings.sample}"
         )
+    yield from capacity_problems(settings.network_capacity)
     if not 1 <= settings.max_requests <= _MAX_REQUESTS:
         yield (
             f"max_requests: expected 1 to {_MAX_REQUESTS}, got {settings.max_requests}"

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from threading import Event
 
+from opendrs.config.network_load import with_capacity, with_guest_traffic
 from opendrs.errors import (
     ConfigurationError,
     DiagnosticCode,
@@ -68,12 +69,12 @@ class LibvirtClusterReader:
             describe_guest(location, nodes)
             for location in locate_guests(_domains(responses))
         ]
-        guests = self._guests(descriptions, responses, nodes)
+        guests = tuple(self._guests(descriptions, responses, nodes))
         stated = ((each.location.id, each.metadata) for each in descriptions)
         return with_chosen(
             Snapshot(
                 taken_at=datetime.now(UTC),  # noqa: TID251 -- the time of the samples
-                nodes=nodes,
+                nodes=with_guest_traffic(nodes, guests),
                 guests={guest.id: guest for guest in guests},
                 rules=(*rules, *metadata_rules(stated, nodes)),
             )
@@ -122,10 +123,11 @@ class LibvirtClusterReader:
 
     def _nodes(self, responses: Mapping[NodeId, HostResponse]) -> dict[NodeId, Node]:
         labels = self.settings.labels
-        return {
+        nodes = {
             node: build_node(node, responses.get(node), labels.get(node, ()))
             for node in self.hosts
         }
+        return with_capacity(nodes, self.settings.network_capacity)
 
     def _guests(
         self,

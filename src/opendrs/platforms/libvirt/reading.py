@@ -8,12 +8,20 @@ from typing import TypeVar
 from xml.etree import ElementTree as ET
 from xml.etree.ElementTree import Element
 
+from opendrs.config.network_load import (
+    NETWORK,
+    Counters,
+    guest_load,
+    transferred,
+)
 from opendrs.errors import UnexpectedResponseError
 from opendrs.model import (
     MAX_AMOUNT,
+    NO_LOADS,
     Guest,
     GuestKind,
     GuestState,
+    LoadAmounts,
     Mobility,
     Node,
     NodeId,
@@ -142,6 +150,7 @@ def build_guest(
         tags=description.metadata.tags,
         cpu_model=node.cpu_model if same_cpu else None,
         migrating_to=location.migrating_to,
+        loads=_guest_loads(location.domain.uuid, response, node),
     )
 
 
@@ -157,6 +166,15 @@ def _guest_usage(domain: DomainResponse, response: HostResponse, node: Node) -> 
         _plausible(_cpu_usage(domain.uuid, response), max_plausible_cpu(capacity)),
         _plausible(_memory_usage(domain), max_plausible_memory(capacity)),
     )
+
+
+def _guest_loads(uuid: str, response: HostResponse, node: Node) -> LoadAmounts:
+    """Return the network load, if the capacity of *node* is known."""
+    if NETWORK not in node.load_capacities:
+        return NO_LOADS
+    before = _network_counters(uuid, response.first_sample)
+    after = _network_counters(uuid, response.second_sample)
+    return guest_load(transferred(before, after), response.elapsed)
 
 
 def _parse_xml(text: str, what: str) -> Element:
@@ -248,17 +266,27 @@ def _cpu_usage(uuid: str, response: HostResponse) -> float | None:
         _cpu_time(uuid, response.first_sample),
         _cpu_time(uuid, response.second_sample),
     )
-    elapsed = response.second_sample.sampled_at - response.first_sample.sampled_at
-    if before is None or after is None or after < before or elapsed <= 0:
+    if before is None or after is None or after < before or response.elapsed <= 0:
         return None
-    return (after - before) * NANOSECOND / elapsed
+    return (after - before) * NANOSECOND / response.elapsed
 
 
 def _cpu_time(uuid: str, sample: HostSample) -> int | None:
+    domain = _active_domain(uuid, sample)
+    return None if domain is None else domain.integer("cpu.time")
+
+
+def _network_counters(uuid: str, sample: HostSample) -> Counters | None:
+    domain = _active_domain(uuid, sample)
+    return None if domain is None else domain.network_counters
+
+
+def _active_domain(uuid: str, sample: HostSample) -> DomainResponse | None:
+    """Return the domain of the guest; None if it has not yet arrived or not started."""
     domain = sample.domains.get(uuid)
     if domain is None or not domain.is_active or domain.is_incoming:
         return None
-    return domain.integer("cpu.time")
+    return domain
 
 
 def _memory_usage(domain: DomainResponse) -> int | None:

@@ -67,6 +67,26 @@ class DomainResponse:
         return value if isinstance(value, int) else None
 
     @property
+    def network_counters(self) -> dict[str, int] | None:
+        """Return the bytes that each interface has received and sent, by its name.
+
+        None if the host does not report them for all interfaces: it has no counters of
+        those that bypass it, such as a passed-through device or the type `user`.
+        """
+        count = self.integer("net.count")
+        if count is None:
+            return None
+        counters: dict[str, int] = {}
+        for number in range(count):
+            name = self.stats.get(f"net.{number}.name")
+            received = self.integer(f"net.{number}.rx.bytes")
+            sent = self.integer(f"net.{number}.tx.bytes")
+            if name is None or received is None or sent is None:
+                return None
+            counters[str(name)] = received + sent
+        return counters
+
+    @property
     def state(self) -> DomainState:
         """Return the state of the domain; NOSTATE if it is unknown."""
         number = self.integer("state.state")
@@ -149,6 +169,11 @@ class HostResponse:
     capabilities: str
     first_sample: HostSample
     second_sample: HostSample
+
+    @property
+    def elapsed(self) -> float:
+        """Return the seconds between both samples."""
+        return self.second_sample.sampled_at - self.first_sample.sampled_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

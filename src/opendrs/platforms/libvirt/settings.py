@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Annotated
 from urllib.parse import parse_qsl
 
+from opendrs.config.network_load import NetworkCapacity, capacity_problems
 from opendrs.config.platform_kinds import PlatformKind, on_demand
 from opendrs.errors import InvalidSettingError
 from opendrs.model import RATE, Seconds
@@ -41,7 +42,10 @@ class LibvirtSettings:
         unsafe: Migrate even if libvirt cannot verify that the disks are shared. A
             disk that is not shared then loses data.
         shared_storage: Paths below which all nodes have the same files.
-        sample: Seconds between the two samples that give the CPU usage.
+        sample: Seconds between the two samples that give the CPU usage and the
+            network traffic.
+        network_capacity: Bytes per second that each node can receive and send in
+            total, for the load `network`; None if unknown, and not measured.
         timeout: Seconds in which a host must respond.
 
     Raises:
@@ -58,6 +62,7 @@ class LibvirtSettings:
     unsafe: bool = False
     shared_storage: tuple[str, ...] = ()
     sample: Seconds = 1.0
+    network_capacity: NetworkCapacity = None
     timeout: Seconds = 15.0
 
     def __post_init__(self) -> None:
@@ -133,6 +138,7 @@ def _number_problems(settings: LibvirtSettings) -> Iterator[str]:
             yield f"{name}: expected more than 0 s, got {seconds}"
         elif seconds > MAX_DURATION:
             yield f"{name}: expected at most {MAX_DURATION} s, got {seconds}"
+    yield from capacity_problems(settings.network_capacity)
 
 
 def _nodes(settings: LibvirtSettings) -> Mapping[str, str]:

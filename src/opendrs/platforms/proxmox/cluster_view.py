@@ -19,8 +19,7 @@ from opendrs.platforms.proxmox.responses import (
 from opendrs.platforms.proxmox.settings import GuestNaming
 from opendrs.platforms.proxmox.tasks import service_id
 
-# Names of the further loads of nodes and guests.
-NETWORK, IO_PRESSURE = "network", "io-pressure"
+IO_PRESSURE = "io-pressure"  # name of a further load of nodes and guests
 GUEST_TYPES = {"qemu": GuestKind.VM, "lxc": GuestKind.CONTAINER}
 
 

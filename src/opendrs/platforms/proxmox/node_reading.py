@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from statistics import fmean
 
+from opendrs.config.network_load import NETWORK
 from opendrs.model import (
     MIN_CPU,
     NO_LOADS,
@@ -24,7 +25,6 @@ from opendrs.model import (
 )
 from opendrs.platforms.proxmox.cluster_view import (
     IO_PRESSURE,
-    NETWORK,
     ClusterView,
     NodeDetails,
     guest_rows,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from opendrs.config.network_load import NETWORK
 from opendrs.model import (
     Disk,
     Guest,
@@ -28,7 +29,6 @@ from opendrs.model import (
 from opendrs.platforms.proxmox.cluster_view import (
     GUEST_TYPES,
     IO_PRESSURE,
-    NETWORK,
     ClusterView,
     NodeDetails,
     guest_ids,

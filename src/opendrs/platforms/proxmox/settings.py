@@ -11,10 +11,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal
 
+from opendrs.config.network_load import NetworkCapacity, capacity_problems
 from opendrs.config.platform_kinds import PlatformKind, on_demand
 from opendrs.config.secret_sources import given_sources, source_names, source_problems
 from opendrs.errors import InvalidSettingError
-from opendrs.model import MAX_BANDWIDTH, RATE, Seconds
+from opendrs.model import RATE, Seconds
 from opendrs.transport.secrets import is_one_word
 
 DEFAULT_PORT = 8006
@@ -141,7 +142,7 @@ class ProxmoxSettings:
     keep_connections: bool = False
     bandwidth: Annotated[int, RATE] | None = None
     load_window: Seconds = 300.0
-    network_capacity: Annotated[float, RATE] | None = None
+    network_capacity: NetworkCapacity = None
     ha_timeout: Seconds = 90.0
     timeout: Seconds = 15.0
     node_timeout: Seconds = 5.0
@@ -223,9 +224,7 @@ def _number_problems(settings: ProxmoxSettings) -> Iterator[str]:
                 f"{name}: expected more than 0 s and at most {_MAX_DURATION} s, got "
                 f"{seconds}"
             )
-    capacity = settings.network_capacity
-    if capacity is not None and not KIB <= capacity <= MAX_BANDWIDTH:
-        yield f"network_capacity: expected at least {KIB} bytes/s, got {capacity:g}"
+    yield from capacity_problems(settings.network_capacity)
     if not 0 <= settings.load_window <= 3600:
         yield f"load_window: expected 0 to 3600 s, got {settings.load_window}"
     if settings.max_requests < 20:

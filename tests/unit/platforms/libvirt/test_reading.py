@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from opendrs.config.network_load import with_capacity
 from opendrs.errors import UnexpectedResponseError
 from opendrs.model import (
     Guest,
@@ -39,6 +40,7 @@ from support.libvirt_responses import (
     sample,
     shut_off,
     with_metadata,
+    with_network,
 )
 
 KIB = 1024
@@ -283,3 +285,33 @@ def test_implausible_counters_are_none() -> None:
     assert (implausible.capacity, implausible.usage.memory) == (None, None)
     assert implausible.ksm_shared is None
     assert (seen.limit, seen.usage) == (None, Usage())
+
+
+def network_load(before: DomainResponse, after: DomainResponse) -> float | None:
+    answer = host(sample(0.0, [before]), sample(2.0, [after]))
+    node = with_capacity({NODE: build_node(NODE, answer, ())}, 1e9)[NODE]
+    return guest(after, answer, node).loads.get("network")
+
+
+def test_network_load_is_the_rate_between_both_samples() -> None:
+    before, after = with_network((700, 90), (5, 0)), with_network((900, 90), (5, 100))
+
+    assert network_load(before, after) == (200 + 100) / 2
+    assert network_load(with_network(), with_network()) == 0
+
+
+def test_network_load_without_comparable_counters_is_unknown() -> None:
+    known, reset = with_network((700, 90)), with_network((700, 0))
+    arriving = replace(incoming(), stats={**incoming().stats, **known.stats})
+
+    assert network_load(known, reset) is None
+    assert network_load(known, with_network((700, 90), (5, 0))) is None
+    assert network_load(known, with_network(None)) is None
+    assert network_load(RUNNING, RUNNING) is None
+    assert network_load(arriving, known) is None
+
+
+def test_network_load_is_not_measured_without_a_capacity() -> None:
+    counted = with_network((700, 90))
+
+    assert guest(counted).loads == {}

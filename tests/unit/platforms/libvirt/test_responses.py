@@ -8,7 +8,7 @@ import pytest
 
 from opendrs.platforms.libvirt import responses
 from opendrs.platforms.libvirt.responses import DomainState, PausedReason
-from support.libvirt_responses import domain, incoming
+from support.libvirt_responses import domain, incoming, with_network
 
 
 def test_the_numbers_are_libvirts_own() -> None:
@@ -31,6 +31,19 @@ def test_unknown_state_number_is_nostate() -> None:
 def test_missing_figure_is_none() -> None:
     assert domain().integer("no.such") is None
     assert domain().integer("dirtyrate.calc_mode") is None
+
+
+def test_network_counters_are_the_bytes_of_each_interface() -> None:
+    assert with_network((700, 90), (5, 0)).network_counters == {
+        "vnet0": 790,
+        "vnet1": 5,
+    }
+    assert with_network().network_counters == {}
+
+
+def test_network_counters_are_unknown_unless_all_interfaces_have_them() -> None:
+    assert with_network((700, 90), None).network_counters is None
+    assert domain().network_counters is None
 
 
 def test_paused_source_is_handed_over_and_target_is_not() -> None:

@@ -43,6 +43,10 @@ def test_peers_use_the_connection_uri_unless_another_is_given() -> None:
     [
         ({"nodes": {}}, "nodes: expected at least one node with its URI, got none"),
         (
+            {"network_capacity": 10.0},
+            "network_capacity: expected 1024 to 1e+15 bytes/s, got 10",
+        ),
+        (
             {"nodes": {"": "qemu:///system"}},
             "nodes: expected a name for each node, got an empty one",
         ),

@@ -51,7 +51,10 @@ def test_fingerprints_are_accepted_with_and_without_colons() -> None:
         ({"fingerprints": (DIGITS,), "ca": Path("ca.pem")}, ["fingerprints"]),
         ({"timeout": 0.0, "node_timeout": float("nan")}, ["timeout", "node_timeout"]),
         ({"load_window": 7200.0, "max_requests": 5}, ["load_window", "max_requests"]),
-        ({"bandwidth": 10}, ["bandwidth"]),
+        (
+            {"bandwidth": 10, "network_capacity": 10.0},
+            ["bandwidth", "network_capacity"],
+        ),
     ],
 )
 def test_invalid_settings_are_reported_together(
