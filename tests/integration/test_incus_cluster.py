@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
@@ -34,6 +35,7 @@ from support.incus_documents import (
     instance,
     member,
     metrics,
+    network_metrics,
     resources,
     server,
     state,
@@ -218,6 +220,33 @@ def test_cpu_use_of_guests_needs_two_samples(
     assert first.memory == second.memory == 1 << 29
     assert second.cpu is not None
     assert 0 < second.cpu < 1
+
+
+def test_traffic_needs_two_samples_and_no_further_requests(
+    cluster: IncusDouble, settings: IncusSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("opendrs.platforms.incus.observation.MIN_SAMPLE_AGE", 0.2)
+    cluster.instance("v1")["expanded_devices"]["eth0"] = {"type": "nic"}
+    measuring = replace(settings, network_capacity=1.25e9)
+    IncusPlatform("plain", settings).observe()
+    plain = len(cluster.requests)
+
+    seen = []
+    platform = IncusPlatform("lab", measuring)
+    for count in (0, 10**6):
+        texts = [metrics("v1"), metrics("v2"), network_metrics("v1", {"eth0": count})]
+        cluster.metrics["h1"] = "".join(texts)
+        seen.append(platform.observe())
+        Event().wait(0.3)
+
+    first, second = seen
+    assert first.guests[V1].loads == first.nodes[H1].loads == {}
+    assert 0 < second.guests[V1].loads["network"] < 1e6 / 0.3
+    assert second.nodes[H1].loads == second.guests[V1].loads
+    assert second.nodes[H2].loads == {"network": 0}
+    assert second.nodes[H2].load_capacities == {"network": 1.25e9}
+    assert len(cluster.requests) == 3 * plain - 1  # the storage pool is read once
+    assert len([each for each in cluster.requests if "metrics" in each]) == 3
 
 
 def test_migration_is_followed_to_its_end_and_recorded(

@@ -53,7 +53,7 @@ class Reader:
         self.run(command, "".join(f"{answer}\n" for answer in ANSWERS))
         file = self._directory / "opendrs.toml"
         connected = tomllib.loads(file.read_text())["platform"]["lab"]
-        (text,) = PAGE.blocks("toml")
+        text, _ = PAGE.blocks("toml")
         document = tomllib.loads(text)
         assert document["platform"]["lab"].keys() == connected.keys()
         document["platform"]["lab"] = connected

@@ -146,7 +146,7 @@ def test_rules_of_the_howto_are_read_with_their_origin(lab: LibvirtLab) -> None:
 
 
 def test_configuration_of_the_howto_is_valid() -> None:
-    (text,) = code_blocks("toml")
+    text, _ = code_blocks("toml")
     table = tomllib.loads(text)["platform"]["lab"]
 
     assert table.pop("kind") == "libvirt"

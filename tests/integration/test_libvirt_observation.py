@@ -75,6 +75,24 @@ def test_hosts_and_guests_have_capacity_and_usage(lab: LibvirtLab) -> None:
     assert 16 * MIB < busy.usage.memory < node.usage.memory < 1024 * MIB
 
 
+def test_traffic_is_that_of_interfaces_with_counters(lab: LibvirtLab) -> None:
+    for host, name, kind in ((1, "tap", "ethernet"), (2, "user", "user")):
+        lab.vm(host, name)
+        lab.virsh(host, "destroy", name)
+        nic = f"<interface type='{kind}'><model type='virtio'/></interface></devices>"
+        lab.define(host, lab.description(name).replace("</devices>", nic), "create")
+
+    seen = lab.platform(network_capacity=1.25e9).observe()
+
+    # A guest that sends nothing: what the host itself sends is below 1 kB/s.
+    assert 0 <= seen.guests[GuestId("tap")].loads["network"] < 1000
+    assert seen.guests[GuestId("user")].loads == {}
+    assert seen.nodes[H1].loads == seen.guests[GuestId("tap")].loads
+    assert seen.nodes[H2].loads == {}
+    assert seen.nodes[NodeId("h3")].loads == {"network": 0}
+    assert all(each.load_capacities for each in seen.nodes.values())
+
+
 def test_stopped_and_paused_guests_are_observed(lab: LibvirtLab) -> None:
     lab.vm(1, "off")
     lab.vm(1, "paused")

@@ -113,11 +113,11 @@ def metrics(name: str, seconds: float = 10.0, resident: int = GIB // 2) -> str:
     )
 
 
-def network_metrics(name: str, kind: str = "container", **counts: int) -> str:
+def network_metrics(name: str, counts: Mapping[str, int]) -> str:
     """Return the metrics of interfaces with the bytes of each, a fifth of them sent."""
     lines = []
     for device, count in counts.items():
-        labels = f'device="{device}",name="{name}",project="default",type="{kind}"'
+        labels = f'device="{device}",name="{name}",project="default"'
         sent = count // 5
         lines += [
             f"incus_network_receive_bytes_total{{{labels}}} {count - sent}",

@@ -287,7 +287,7 @@ def test_record_of_an_evacuated_member_is_readable(
 def test_configuration_of_the_howto_is_valid(
     opendrs: RunOpendrs, tmp_path: Path
 ) -> None:
-    (text,) = HOWTO.blocks("toml")
+    text, _ = HOWTO.blocks("toml")
     (tmp_path / "opendrs.toml").write_text(text)
 
     assert opendrs("check", "opendrs.toml").status == 0

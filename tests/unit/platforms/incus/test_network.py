@@ -29,7 +29,7 @@ def instance(**nics: dict[str, str]) -> Instance:
 
 
 def sampled(at: float, counts: Counts) -> MemberMetrics:
-    text = "" if counts is None else metrics("v1") + network_metrics("v1", **counts)
+    text = "" if counts is None else metrics("v1") + network_metrics("v1", counts)
     return MemberMetrics(sampled_at=at, instances=parse_metrics(text, network=True))
 
 
@@ -39,14 +39,14 @@ def load(found: Instance, *samples: Counts) -> float | None:
 
 
 def test_counters_are_read_on_demand() -> None:
-    text = metrics("v1") + network_metrics("v1", eth0=1000)
+    text = metrics("v1") + network_metrics("v1", {"eth0": 1000})
 
     assert parse_metrics(text, network=True)[KEY].network == {"eth0": 1000}
     assert parse_metrics(text)[KEY].network is None
 
 
 def test_interface_with_one_direction_is_unknown() -> None:
-    text = metrics("v1") + network_metrics("v1", eth0=1000).partition("\n")[0]
+    text = metrics("v1") + network_metrics("v1", {"eth0": 1000}).partition("\n")[0]
 
     assert parse_metrics(text, network=True)[KEY].network == {}
 
@@ -117,7 +117,9 @@ def test_load_is_that_of_the_nics(
 
 
 def test_load_is_unknown_if_the_counters_were_not_read() -> None:
-    texts = [metrics("v1") + network_metrics("v1", eth0=count) for count in (0, 100)]
+    texts = [
+        metrics("v1") + network_metrics("v1", {"eth0": count}) for count in (0, 100)
+    ]
     first, last = (
         MemberMetrics(sampled_at=at, instances=parse_metrics(text))
         for at, text in zip((0.0, 20.0), texts, strict=True)
