@@ -78,8 +78,8 @@ def _check_name(
 @click.option(
     "--like",
     metavar="GUEST",
-    help="Size, hardware requirements and rules of GUEST; --cpu and --memory "
-    "override its size.",
+    help="Size, hardware requirements, further loads and rules of GUEST; --cpu and "
+    "--memory override its size.",
 )
 @click.option(
     "--tag",
@@ -144,10 +144,11 @@ def command(  # noqa: PLR0913 - one for each option
 
     The guest is assumed to use all its cores and memory. Strict rules, the state and
     the hardware of the nodes, and the limits of memory decide which nodes are feasible.
-    So do the failures that [limits] wants tolerated: no fewer may be after the start. A
-    node that is not measured is infeasible, never empty. First are the nodes that
-    node-affinity rules prefer, then those that violate the fewest soft rules, then
-    those with the best score for the load after the start (TOPSIS, as in Proxmox VE).
+    So do the thresholds of further loads, and the failures that [limits] wants
+    tolerated: no fewer may be after the start. A node that is not measured is
+    infeasible, never empty. First are the nodes that node-affinity rules prefer, then
+    those that violate the fewest soft rules, then those with the best score for the
+    load after the start (TOPSIS, as in Proxmox VE).
 
     With --count, each guest starts on the first node of the ranking, with those
     before it in place. The ranking is that of the first guest.

@@ -38,6 +38,8 @@ class InfeasibleReason(StrEnum):
     """The committed memory would exceed its limit."""
     CPU_OVERCOMMITTED = "cpu-overcommitted"
     """The committed CPU would exceed its limit."""
+    LOAD_EXCEEDED = "load-exceeded"
+    """A further load is, or would be, above its threshold."""
     FAILURE_NOT_TOLERATED = "failure-not-tolerated"
     """After the start, a failure that the limits name would not be tolerated."""
 
@@ -66,8 +68,8 @@ def infeasible_reasons(
 ) -> tuple[InfeasibleReason | None, ...]:
     """Return why each node is infeasible for *group*; None for feasible nodes.
 
-    The first failing check is the reason, in the order of `InfeasibleReason`. Failures
-    that the limits want tolerated are not checked.
+    The first failing check is the reason, in the order of `InfeasibleReason`. Further
+    loads, and failures that the limits want tolerated, are not checked.
     """
     arrays, n = state.arrays, len(state.is_open)
     is_unknown = np.full(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -35,7 +36,13 @@ from opendrs.placement.reasons import (
 )
 from opendrs.placement.reserves import FailureReserves
 from opendrs.placement.state import PlacementState
-from opendrs.rules import FailureSet, describe_not_tolerated, with_chosen
+from opendrs.rules import (
+    FailureSet,
+    available_loads,
+    compared_loads,
+    describe_not_tolerated,
+    with_chosen,
+)
 
 NOT_STARTED = NodeId("(not started)")  # node of the guests that are to start
 MAX_COUNT = 1000  # guests of one request
@@ -50,7 +57,8 @@ class StartRequest:
         count: Number of guests.
         tags: Tags of each guest. Rules that the platform derives from one of these tags
             apply to it.
-        like: Guest with the same hardware requirements and rules; None if none.
+        like: Guest with the same hardware requirements, further loads and rules; None
+            if none.
 
     Raises:
         ModelError: An amount or the count is out of range.
@@ -134,7 +142,8 @@ def start_placement(
     violate the fewest soft rules, then those with the best score. A guest starts on the
     first node, and the next guest is placed with the load after that. Guests like one
     with a strict affinity start on one node, all of them or none. A node is infeasible
-    if a failure that *limits* wants tolerated would be tolerated less after the start.
+    if a further load is or would be above its threshold, or if a failure that *limits*
+    wants tolerated would be tolerated less after the start.
 
     Raises:
         UnknownGuestError: The guest to resemble is not in the snapshot.
@@ -142,29 +151,30 @@ def start_placement(
     names = _new_names(snapshot, request.count)
     started = _with_new_guests(snapshot, request, names)
     arrays = PlacementArrays(started, limits)
-    state, tolerance = PlacementState(arrays), _Tolerance(started, limits)
+    state, start_limits = PlacementState(arrays), _StartLimits(started, limits)
     parts = [arrays.part_of[name] for name in names]
     state.displace(tuple(parts), arrays.index[NOT_STARTED])
     groups = [arrays.displaced_group(x, gathers=True) for x in dict.fromkeys(parts)]
-    tolerance.check_all(state, groups[0])
-    ranked = tuple(_ranked_nodes(state, groups[0], tolerance.prevented))
-    infeasible = tuple(_infeasible_nodes(state, groups[0], tolerance.prevented))
+    start_limits.check_all(state, groups[0])
+    ranked = tuple(_ranked_nodes(state, groups[0], start_limits.prevented))
+    infeasible = tuple(_infeasible_nodes(state, groups[0], start_limits.prevented))
     after: tuple[InfeasibleNode, ...] = ()
     for group in groups:
-        if tolerance.start_on_best(state, group) is None:
-            after = tuple(_infeasible_nodes(state, group, tolerance.prevented))
+        if start_limits.start_on_best(state, group) is None:
+            after = tuple(_infeasible_nodes(state, group, start_limits.prevented))
             break
     placed = state.node_of[parts].tolist()
     nodes = tuple(None if i == NO_NODE else arrays.node_ids[i] for i in placed)
     return StartPlacement(ranked, infeasible, nodes, after)
 
 
-class _Tolerance:
-    """Failures that must not be tolerated less after guests have started.
+class _StartLimits:
+    """Thresholds of further loads, and failures that must not be tolerated less.
 
     Attributes:
-        prevented: Nodes on which the guests must not start, and the failures. All
-            guests are alike, so what prevents one prevents those after it.
+        prevented: Nodes on which the guests must not start, with the reason and a
+            sentence. All guests are alike, so what prevents one prevents those after
+            it.
 
     Args:
         snapshot: The cluster with the guests, all of them on `NOT_STARTED`.
@@ -172,32 +182,62 @@ class _Tolerance:
     """
 
     def __init__(self, snapshot: Snapshot, limits: Limits) -> None:
-        self.prevented: dict[int, tuple[FailureSet, ...]] = {}
+        self.prevented: dict[int, tuple[InfeasibleReason, str]] = {}
+        self._available = available_loads(snapshot, compared_loads(snapshot, limits))
+        self._started: defaultdict[int, list[Guest]] = defaultdict(list)
         self._reserves: FailureReserves | None = None
         if limits.tolerates_failures:
             self._reserves = FailureReserves(snapshot, limits)
 
     def check_all(self, state: PlacementState, group: DisplacedGroup) -> None:
         """Find the nodes on which *group* must not start."""
-        if self._reserves is None:
-            return
         for node in _best_first(state, group):
-            if failures := self._reserves.sets_against(_starts(state, group, node)):
-                self.prevented[node] = failures
+            if self._exceeds_load(state, group, node) or self._reserves is None:
+                continue
+            failures = self._reserves.sets_against(_starts(state, group, node))
+            self._note_failures(node, failures)
 
     def start_on_best(self, state: PlacementState, group: DisplacedGroup) -> int | None:
         """Start *group* on the best node, and return it; None if none is left."""
         for node in _best_first(state, group):
-            if node in self.prevented:
+            if node in self.prevented or self._exceeds_load(state, group, node):
                 continue
             if self._reserves is not None:
-                starts = _starts(state, group, node)
-                if failures := self._reserves.try_actions(starts):
-                    self.prevented[node] = failures
+                failures = self._reserves.try_actions(_starts(state, group, node))
+                if self._note_failures(node, failures):
                     continue
             state.place(group, node)
+            self._started[node].extend(state.arrays.parts[group.part])
             return node
         return None
+
+    def _note_failures(self, node: int, failures: tuple[FailureSet, ...]) -> bool:
+        """Return whether *failures*, which are not tolerated, prevent the start."""
+        if failures:
+            detail = describe_not_tolerated(failures)
+            self.prevented[node] = InfeasibleReason.FAILURE_NOT_TOLERATED, detail
+        return bool(failures)
+
+    def _exceeds_load(
+        self, state: PlacementState, group: DisplacedGroup, node: int
+    ) -> bool:
+        """Return whether a further load of *node* prevents the start of *group*.
+
+        Unknown loads of the guests count 0 here: that of a new guest cannot be known,
+        and a node at its threshold receives none.
+        """
+        guests = [*self._started[node], *state.arrays.parts[group.part]]
+        for load, left in self._available.get(state.arrays.node_ids[node], {}).items():
+            if left is None:
+                detail = f"{load} load of the node is unknown"
+                self.prevented[node] = InfeasibleReason.METRICS_MISSING, detail
+                return True
+            excess = sum(each.loads.get(load, 0.0) for each in guests) - left
+            if excess > 0:
+                detail = f"{load} load above the threshold by {excess:.3g}"
+                self.prevented[node] = InfeasibleReason.LOAD_EXCEEDED, detail
+                return True
+        return False
 
 
 def _starts(
@@ -237,7 +277,9 @@ def _with_new_guests(
         like = snapshot.guests.get(request.like)
         if like is None:
             raise UnknownGuestError(f"guest {request.like} is not in the cluster")
-        model = replace(model, kind=like.kind, cpu_model=like.cpu_model)
+        model = replace(
+            model, kind=like.kind, cpu_model=like.cpu_model, loads=like.loads
+        )
         architecture = snapshot.nodes[like.node].architecture
     model = replace(
         model, limit=request.limit, usage=Usage.of(request.limit), tags=request.tags
@@ -304,7 +346,7 @@ def _cpu_and_memory(group: DisplacedGroup) -> tuple[float, int]:
 def _infeasible_nodes(
     state: PlacementState,
     group: DisplacedGroup,
-    prevented: Mapping[int, tuple[FailureSet, ...]],
+    prevented: Mapping[int, tuple[InfeasibleReason, str]],
 ) -> Iterator[InfeasibleNode]:
     for index, reason in enumerate(infeasible_reasons(state, group)):
         name = state.arrays.node_ids[index]
@@ -312,5 +354,4 @@ def _infeasible_nodes(
             detail = describe_infeasible(state, group, index, reason)
             yield InfeasibleNode(name, reason, detail)
         elif index in prevented:
-            detail = describe_not_tolerated(prevented[index])
-            yield InfeasibleNode(name, InfeasibleReason.FAILURE_NOT_TOLERATED, detail)
+            yield InfeasibleNode(name, *prevented[index])

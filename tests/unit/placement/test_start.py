@@ -13,6 +13,7 @@ from opendrs.model import (
     GIB,
     Affinity,
     AntiAffinity,
+    FurtherLoad,
     GuestId,
     Limits,
     Node,
@@ -221,6 +222,55 @@ def test_start_is_feasible_though_others_have_no_node_after_a_failure() -> None:
     found = place(snapshot, replace(NO_HEADROOM, tolerated_failures=1))
 
     assert sorted(ranking(found)) == ["a", "b"]
+
+
+def networked(used: dict[str, float | None]) -> Snapshot:
+    """Return nodes with this network load and a capacity of 100; vm1 adds 10."""
+    snapshot = cluster(dict.fromkeys(used, 0.1), {"vm1": ("a", 0.1)})
+    nodes = {
+        name: replace(
+            each,
+            loads={} if (load := used[name]) is None else {"network": load},
+            load_capacities={"network": 100.0},
+        )
+        for name, each in snapshot.nodes.items()
+    }
+    vm1 = replace(snapshot.guests[GuestId("vm1")], loads={"network": 10.0})
+    return replace(snapshot, nodes=nodes, guests={vm1.id: vm1})
+
+
+NETWORK = replace(NO_HEADROOM, loads=(FurtherLoad(name="network", threshold=0.5),))
+
+
+def test_node_above_the_threshold_of_a_further_load_is_infeasible() -> None:
+    snapshot = networked({"a": 51.0, "b": 50.0, "c": None})
+
+    found = place(snapshot, NETWORK)
+
+    assert ranking(found) == ["b"]
+    assert reasons(found) == {
+        "a": InfeasibleReason.LOAD_EXCEEDED,
+        "c": InfeasibleReason.METRICS_MISSING,
+    }
+    assert [each.detail for each in found.infeasible] == [
+        "network load above the threshold by 1",
+        "network load of the node is unknown",
+    ]
+    assert sorted(ranking(place(snapshot, NO_HEADROOM))) == ["a", "b", "c"]
+
+
+def test_guests_like_another_add_its_further_loads() -> None:
+    # b takes two guests of 10 up to 50, and the third exceeds it by 5.
+    snapshot = networked({"a": 41.0, "b": 25.0})
+
+    found = place(snapshot, NETWORK, like=GuestId("vm1"), count=3)
+
+    assert reasons(found) == {"a": InfeasibleReason.LOAD_EXCEEDED}
+    assert found.nodes == ("b", "b", None)
+    assert [each.detail for each in found.infeasible_after] == [
+        "network load above the threshold by 1",
+        "network load above the threshold by 5",
+    ]
 
 
 @pytest.mark.parametrize(
