@@ -470,9 +470,10 @@ def rule_violated(context: CheckContext) -> str | None:
 
 
 def _separation(migrations: Iterable[Migration], snapshot: Snapshot) -> str | None:
-    """Return the strict rule whose guests would newly be in several domains.
+    """Return the strict rule whose guests would newly not be in one domain.
 
-    A migrating guest is in the domains of both nodes until it has arrived.
+    A migrating guest is in the domains of both nodes until it has arrived. A node
+    without a domain is in none.
     """
     targets = {each.guest: each.target for each in migrations}
     for rule in snapshot.rules:
@@ -482,7 +483,8 @@ def _separation(migrations: Iterable[Migration], snapshot: Snapshot) -> str | No
         if not moving:
             continue
         after = _domains(rule, snapshot, moving)
-        if len(after) > 1 and len(_domains(rule, snapshot, {})) == 1:
+        before = _domains(rule, snapshot, {})
+        if len(before) == 1 and None not in before and after != before:
             names = ", ".join(sorted(each or "none" for each in after))
             return f"{rule}: in several domains: {names}"
     return None
@@ -490,8 +492,11 @@ def _separation(migrations: Iterable[Migration], snapshot: Snapshot) -> str | No
 
 def _domains(
     rule: DomainAffinity, snapshot: Snapshot, moving: Mapping[GuestId, NodeId]
-) -> set[str]:
-    """Return the domains of the active guests of *rule* while some of them migrate."""
+) -> set[str | None]:
+    """Return the domains of the active guests of *rule* while some of them migrate.
+
+    None stands for nodes without a domain.
+    """
     nodes: set[NodeId] = set()
     for name in rule.guests & snapshot.guests.keys():
         guest = snapshot.guests[name]
@@ -499,7 +504,7 @@ def _domains(
             nodes.update(guest.occupied_nodes)
             if name in moving:
                 nodes.add(moving[name])
-    return {snapshot.nodes[name].domain(rule.domain) or "" for name in nodes}
+    return {snapshot.nodes[name].domain(rule.domain) for name in nodes}
 
 
 def _during(snapshot: Snapshot, migrations: tuple[Migration, ...]) -> Snapshot:

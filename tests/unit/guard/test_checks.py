@@ -19,6 +19,7 @@ from opendrs.model import (
     Allocation,
     AntiAffinity,
     ColdMigration,
+    DomainAffinity,
     Guest,
     GuestId,
     GuestState,
@@ -353,6 +354,29 @@ def test_affinity_violation_is_rejected() -> None:
 
 def test_affinity_group_may_migrate_together() -> None:
     assert rejection_reason(pair(TOGETHER), MOVE, PEER_MOVE) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "reason"),
+    [
+        ("rack=1", "rack=1", None),
+        ("rack=1", "rack=2", RejectionReason.RULE_VIOLATED),
+        ("rack=1", "other", RejectionReason.RULE_VIOLATED),
+        ("other", "rack=1", None),  # in no rack before: the rule is already violated
+        ("other", "other", None),
+    ],
+)
+def test_guests_of_one_rack_are_not_separated(
+    source: str, target: str, reason: RejectionReason | None
+) -> None:
+    snapshot = pair(DomainAffinity(guests=guest_ids("vm", "peer"), domain="rack"))
+    labels = {A: frozenset({source}), B: frozenset({target})}
+    nodes = {
+        name: replace(each, labels=labels.get(name, frozenset()))
+        for name, each in snapshot.nodes.items()
+    }
+
+    assert rejection_reason(replace(snapshot, nodes=nodes)) is reason
 
 
 def test_violated_rule_may_stay_violated() -> None:
