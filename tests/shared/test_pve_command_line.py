@@ -108,9 +108,10 @@ def test_howto_leads_to_a_balanced_cluster(
 
 
 def test_howto_configuration_is_valid() -> None:
-    connection, loads = (tomllib.loads(block) for block in PAGE.blocks("toml"))
+    connection, loads, disks = (tomllib.loads(block) for block in PAGE.blocks("toml"))
     table = connection["platform"]["lab"] | loads["platform"]["lab"]
-    document = {"platform": {"lab": table}, "limits": loads["limits"]}
+    limits = loads["limits"] | disks["limits"]
+    document = {"platform": {"lab": table}, "limits": limits}
 
     settings = validated_settings(tomli_w.dumps(document), Path("opendrs.toml"))
 
@@ -118,6 +119,8 @@ def test_howto_configuration_is_valid() -> None:
     assert isinstance(found, ProxmoxSettings)
     assert found.network_capacity == 2.5e9  # 20 Gbit/s in bytes per second
     assert [each.name for each in settings.limits.loads] == ["network", "io-pressure"]
+    (group,) = settings.limits.storage_groups
+    assert group.storages == ("nvme1", "nvme2")
 
 
 @pytest.mark.slow

@@ -327,7 +327,9 @@ def test_observe_disks_of_guests_have_storage_and_size(serve: Serve) -> None:
 
     guests = platform_of(running).observe().guests
 
-    assert guests[GuestId("a")].disks == (Disk(storage="local", size=1 << 30),)
+    assert guests[GuestId("a")].disks == (
+        Disk(storage="local", size=1 << 30, name="scsi0"),
+    )
     assert guests[GuestId("b")].disks is None  # its node does not answer
 
 

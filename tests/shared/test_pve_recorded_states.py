@@ -107,7 +107,7 @@ def test_status_of_each_recorded_migration_follows_the_recorded_truth(
             for is_starter in (True, False):
                 platform = ProxmoxPlatform("lab", settings)
                 if is_starter:  # as if this process had started it
-                    platform._started[task] = Upid.parse(move.data)  # noqa: SLF001
+                    platform._started.add(task, Upid.parse(move.data))  # noqa: SLF001
                 try:
                     status = platform.status(task.id)
                 except (PlatformUnavailableError, UnsupportedError):

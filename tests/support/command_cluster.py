@@ -3,8 +3,9 @@
     python command_cluster.py STATE snapshot|start|find|status|abort
 
 The state has the snapshot and the tasks. A migration takes the seconds that the state
-names for its guest. With an overhead, the use of a node is that of its guests and the
-overhead, so that a migration changes the imbalance; it also reports its progress then.
+names for its guest, and so does the move of a disk. With an overhead, the use of a node
+is that of its guests and the overhead, so that a migration changes the imbalance; it
+also reports its progress then.
 """
 
 from __future__ import annotations
@@ -82,6 +83,10 @@ def _advance(state: State) -> None:
         if task["state"] != "running" or now < task["ends_at"]:
             continue
         task["state"] = "done"
+        if task["kind"] == "disk-move":
+            disk = _disk(guest, task)
+            disk["storage"] = disk.pop("moving_to")
+            continue
         guest["node"] = task["target"]
         guest.pop("migrating_to", None)
 
@@ -108,25 +113,51 @@ def _snapshot(state: State) -> State:
 
 
 def _start(state: State, action: State) -> State:
-    guest = state["snapshot"]["guests"][action["guest"]]
+    guest = state["snapshot"]["guests"].get(action["guest"])
+    if guest is None:
+        sys.exit(f"{action['guest']}: not in the cluster")
+    if action["kind"] == "disk-move":
+        return _start_disk_move(state, guest, action)
     targets = state["snapshot"]["nodes"].keys() - {guest["node"]}
     is_movable = guest["node"] == action["source"] and "migrating_to" not in guest
     if not is_movable or action["target"] not in targets:
         sys.exit(f"{action['guest']}: cannot migrate to {action['target']}")
+    guest["migrating_to"] = action["target"]
+    return _add_task(state, action)
+
+
+def _start_disk_move(state: State, guest: State, action: State) -> State:
+    storages = state["snapshot"]["nodes"][guest["node"]]["storages"]
+    disk, target = _disk(guest, action), action["target_storage"]
+    is_movable = (
+        disk is not None
+        and (guest["node"], disk["storage"], disk.get("moving_to"))
+        == (action["node"], action["source_storage"], None)
+        and target in {each["id"] for each in storages} - {disk["storage"]}
+    )
+    if not is_movable:
+        sys.exit(f"{action['guest']}: cannot move {action['disk']} to {target}")
+    disk["moving_to"] = target
+    return _add_task(state, action)
+
+
+def _disk(guest: State, action: State) -> Any:  # noqa: ANN401
+    """Return the disk that *action* moves; None if there is none."""
+    named = (each for each in guest["disks"] if each["name"] == action["disk"])
+    return next(named, None)
+
+
+def _add_task(state: State, action: State) -> State:
     name = f"task-{len(state['tasks'])}"
     duration = state["durations"].get(action["guest"], 0.2)
     task = {"state": "running", "seconds": duration, "ends_at": _now() + duration}
     state["tasks"][name] = {**action, **task}
-    guest["migrating_to"] = action["target"]
     return {"task": name}
 
 
 def _find(state: State, action: State) -> State:
-    fields = ("guest", "source", "target")
     found = [
-        name
-        for name, task in state["tasks"].items()
-        if all(task[field] == action[field] for field in fields)
+        name for name, task in state["tasks"].items() if action.items() <= task.items()
     ]
     return {"task": found[-1] if found else None}
 
@@ -156,7 +187,11 @@ def _abort(state: State, request: State) -> None:
     task = state["tasks"].get(request["task"])
     if task is not None and task["state"] == "running":
         task["state"], task["detail"] = "failed", "aborted on request"
-        state["snapshot"]["guests"][task["guest"]].pop("migrating_to")
+        guest = state["snapshot"]["guests"][task["guest"]]
+        if task["kind"] == "disk-move":
+            del _disk(guest, task)["moving_to"]
+        else:
+            guest.pop("migrating_to")
 
 
 _ANSWERS: dict[str, Callable[[State, State], State | None]] = {

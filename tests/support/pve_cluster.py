@@ -6,6 +6,7 @@ in its next round of ten seconds, and sees the end of a migration in a later one
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 import json
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ from threading import RLock
 from typing import Any
 
 GIB = 1 << 30
+USED, CAPACITY = 10 * GIB, 100 * GIB  # of a storage
 START = 1_795_330_000
 ROUND = 10.0  # seconds between two rounds of the HA manager
 REQUEST_TIME = 1.5  # seconds of a task hamigrate
@@ -67,6 +69,12 @@ class PveGuest:
     duration: float = 5.0
     failure: str | None = None
     disks: tuple[str, ...] = ()
+    disk_size: int = 1 * GIB
+    unused: tuple[str, ...] = ()
+    snapshot: str | None = None  # the last one
+    protected: bool = False
+    replicated: bool = False
+    keeps_original: bool = False  # when a disk moves: its storage cannot delete it
     devices: tuple[str, ...] = ()
     lacking: Mapping[str, str] = field(default_factory=dict)
     template: bool = False
@@ -74,6 +82,21 @@ class PveGuest:
     @property
     def sid(self) -> str:
         return f"{'ct' if self.kind == 'lxc' else 'vm'}:{self.vmid}"
+
+    @property
+    def volumes(self) -> dict[str, str]:
+        """The volume of each disk by its key in the configuration."""
+        numbers = range(len(self.disks))
+        keys = [f"scsi{number}" for number in numbers]
+        if self.kind == "lxc":
+            keys = ["rootfs", *(f"mp{number}" for number in numbers)]
+        return dict(zip(keys, self.disks, strict=False))
+
+    @property
+    def digest(self) -> str:
+        """The digest of its configuration."""
+        state = (self.disks, self.unused, self.lock, self.snapshot, self.tags)
+        return hashlib.sha1(repr(state).encode()).hexdigest()  # noqa: S324 - as the API
 
     @property
     def config(self) -> str:
@@ -108,6 +131,8 @@ class PveCluster:
     rules: list[dict[str, Any]] = field(default_factory=list)
     groups: list[dict[str, Any]] = field(default_factory=list)
     storages: dict[str, bool] = field(default_factory=dict)  # True if shared
+    used: dict[str, int] = field(default_factory=dict)  # bytes of each storage
+    absent: set[tuple[str, str]] = field(default_factory=set)  # node and storage
     crs: dict[str, Any] = field(default_factory=dict)
     tasks: list[PveTask] = field(default_factory=list)
     services: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -177,6 +202,75 @@ class PveCluster:
             return self._request_ha(guest, target, user, tokenid).upid
         return self._move(guest, target, user, tokenid).upid
 
+    def local_disks(self, guest: PveGuest) -> list[str]:
+        """Return the volumes of a guest that are not on shared storages."""
+        return [v for v in guest.disks if not self.storages.get(storage_of(v), False)]
+
+    def move_disk(
+        self, kind: str, values: Mapping[str, str], user: str, tokenid: str | None
+    ) -> str:
+        """Start the move of a disk as the API does; return the UPID."""
+        guest = self.require(kind, values["node"], int(values["vmid"]))
+        key = values["volume" if kind == "lxc" else "disk"]
+        self._check_disk_move(guest, key, values)
+        volume, target = guest.volumes[key], values["storage"]
+        is_container = guest.kind == "lxc"
+        before, guest.lock = guest.lock, "disk" if is_container else guest.lock
+        self._use(target, guest.disk_size)
+
+        def ended(status: str) -> None:
+            guest.lock = before
+            if status != "OK":
+                self._use(target, -guest.disk_size)
+                return
+            moved = f"{target}:{volume.partition(':')[2]}"
+            guest.disks = tuple(moved if v == volume else v for v in guest.disks)
+            if values.get("delete") == "1" and not guest.keeps_original:
+                self._use(storage_of(volume), -guest.disk_size)
+            else:
+                guest.unused += (volume,)
+
+        type_ = "move_volume" if is_container else "qmmove"
+        task = self._start(guest.node, type_, guest.vmid, user, tokenid, ended)
+        task.log.append(f"create full clone of drive {key} ({volume})")
+        failure = guest.failure and f"storage migration failed: {guest.failure}"
+        self._later(guest.duration, lambda: self._end(task, failure or "OK"))
+        return task.upid
+
+    def _check_disk_move(
+        self, guest: PveGuest, key: str, values: Mapping[str, str]
+    ) -> None:
+        target, node = values["storage"], values["node"]
+        changed = values.get("digest", guest.digest) != guest.digest
+        running = {task.type for task in self.running(guest.vmid)}
+        problems = {
+            "cluster not ready - no quorum?": not self.quorate,
+            "detected modified configuration - file changed by other user?": changed,
+            f"can't lock file 'lock-{guest.vmid}.conf' - got timeout": (
+                not running.isdisjoint({"qmmove", "qmigrate"})
+            ),
+            "cannot move volumes of a running container": (
+                guest.kind == "lxc" and guest.status == "running"
+            ),
+            f"disk '{key}' does not exist": key not in guest.volumes,
+            "you can't move to the same storage with same format": (
+                storage_of(guest.volumes.get(key, "")) == target
+            ),
+            "you can't move a disk with snapshots and delete the source": (
+                guest.snapshot is not None and values.get("delete") == "1"
+            ),
+            f"storage '{target}' is not available on node '{node}'": (
+                target not in self.storages or (node, target) in self.absent
+            ),
+        }
+        self.require_unlocked(guest)
+        for message, applies in problems.items():
+            if applies:
+                raise ApiFailure(500, message)
+
+    def _use(self, storage: str, size: int) -> None:
+        self.used[storage] = self.used.get(storage, USED) + size
+
     def require(self, kind: str, node: str, vmid: int) -> PveGuest:
         guest = self.guests.get(vmid)
         if guest is None or guest.node != node or guest.kind != kind:
@@ -211,7 +305,7 @@ class PveCluster:
         if storage := guest.lacking.get(target):
             message = f"storage '{storage}' is not available on node '{target}'"
             raise ApiFailure(500, message)
-        if guest.disks and values.get("with-local-disks") != "1":
+        if self.local_disks(guest) and values.get("with-local-disks") != "1":
             raise ApiFailure(500, "can't migrate local disk without --with-local-disks")
 
     def _move(
@@ -346,8 +440,9 @@ class PveCluster:
     def stop(self, task: PveTask) -> None:
         """Stop a task as `DELETE` does."""
         if task.end is None:
-            task.log.append("TASK ERROR: migration aborted - received interrupt")
-            self._end(task, "migration aborted - received interrupt")
+            is_disk = task.type in ("qmmove", "move_volume")
+            what = "storage migration failed" if is_disk else "migration aborted"
+            self._end(task, f"{what} - received interrupt")
 
     def _start(  # noqa: PLR0913, PLR0917 - what a task has
         self,
@@ -383,6 +478,11 @@ class PveCluster:
 
     def _later(self, seconds: float, event: Callable[[], None]) -> None:
         heapq.heappush(self._events, (self.now + seconds, next(self._numbers), event))
+
+
+def storage_of(volume: str) -> str:
+    """Return the storage of a volume."""
+    return volume.partition(":")[0]
 
 
 def as_json(data: object) -> bytes:

@@ -18,7 +18,9 @@ from opendrs.platforms.proxmox import ProxmoxSettings
 from support.https_server import Answer, Certificate, HttpsServer, Request, https_server
 from support.pve_access import SECRET, TOKEN, TOKEN_ID, USER, Access
 from support.pve_cluster import (
+    CAPACITY,
     GIB,
+    USED,
     ApiFailure,
     PveCluster,
     PveGuest,
@@ -172,12 +174,13 @@ def _storage_rows(double: PveDouble) -> list[dict[str, Any]]:
             "storage": name,
             "status": "available",
             "shared": int(shared),
-            "disk": 10 * GIB,
-            "maxdisk": 100 * GIB,
+            "disk": double.cluster.used.get(name, USED),
+            "maxdisk": CAPACITY,
         }
         for name, shared in double.cluster.storages.items()
         if double.granted(f"/storage/{name}", "Datastore.Audit")
         for node in double.cluster.nodes
+        if (node, name) not in double.cluster.absent
     ]
 
 
@@ -410,12 +413,16 @@ def _guests_of(kind: str) -> Callable[[PveDouble, Mapping[str, str]], object]:
 def _config(kind: str) -> Callable[[PveDouble, Mapping[str, str]], object]:
     def config(double: PveDouble, values: Mapping[str, str]) -> object:
         guest = double.cluster.require(kind, values["node"], int(values["vmid"]))
-        document: dict[str, Any] = {"cores": guest.maxcpu, "digest": "0" * 40}
+        document: dict[str, Any] = {"cores": guest.maxcpu, "digest": guest.digest}
         if guest.lock:
             document["lock"] = guest.lock
-        for number, volume in enumerate(guest.disks):
-            document[f"scsi{number}"] = f"{volume},size=1G"
-        return document
+        if guest.snapshot:
+            document["parent"] = guest.snapshot
+        if guest.protected:
+            document["protection"] = 1
+        size = f"size={guest.disk_size // GIB}G"
+        document |= {key: f"{each},{size}" for key, each in guest.volumes.items()}
+        return document | {f"unused{n}": v for n, v in enumerate(guest.unused)}
 
     return config
 
@@ -436,7 +443,9 @@ def _preconditions(kind: str) -> Callable[[PveDouble, Mapping[str, str]], object
             }
         answer: dict[str, Any] = {
             "running": running,
-            "local_disks": [{"volid": v, "cdrom": 0} for v in guest.disks],
+            "local_disks": [
+                {"volid": v, "cdrom": 0} for v in cluster.local_disks(guest)
+            ],
             "local_resources": list(guest.devices),
             "mapped-resources": [],
         }
@@ -469,6 +478,17 @@ def _migrate(kind: str) -> Callable[[PveDouble, Mapping[str, str]], object]:
     return migrate
 
 
+def _move_disk(kind: str) -> Callable[[PveDouble, Mapping[str, str]], object]:
+    def move_disk(double: PveDouble, values: Mapping[str, str]) -> object:
+        path = f"/storage/{values['storage']}"
+        if not double.granted(path, "Datastore.AllocateSpace"):
+            denied = f"Permission check failed ({path}, Datastore.AllocateSpace)"
+            raise ApiFailure(403, denied)
+        return double.cluster.move_disk(kind, values, USER, TOKEN_ID)
+
+    return move_disk
+
+
 _HANDLERS: Mapping[str, Callable[[PveDouble, Mapping[str, str]], object]] = {
     "GET /version": _version,
     "GET /cluster/status": _cluster_status,
@@ -476,6 +496,11 @@ _HANDLERS: Mapping[str, Callable[[PveDouble, Mapping[str, str]], object]] = {
     "GET /cluster/tasks": _cluster_tasks,
     "GET /cluster/options": _options,
     "PUT /cluster/options": lambda *_: None,
+    "GET /cluster/replication": lambda double, _: [
+        {"id": f"{vmid}-0", "guest": vmid, "target": "h2", "type": "local"}
+        for vmid, guest in double.cluster.guests.items()
+        if guest.replicated
+    ],
     "GET /cluster/ha/resources": _ha_resources,
     "GET /cluster/ha/rules": lambda double, _: double.cluster.rules,
     "POST /cluster/ha/rules": lambda *_: None,
@@ -499,6 +524,8 @@ _HANDLERS: Mapping[str, Callable[[PveDouble, Mapping[str, str]], object]] = {
     "GET /nodes/{node}/lxc/{vmid}/migrate": _preconditions("lxc"),
     "POST /nodes/{node}/qemu/{vmid}/migrate": _migrate("qemu"),
     "POST /nodes/{node}/lxc/{vmid}/migrate": _migrate("lxc"),
+    "POST /nodes/{node}/qemu/{vmid}/move_disk": _move_disk("qemu"),
+    "POST /nodes/{node}/lxc/{vmid}/move_volume": _move_disk("lxc"),
     "GET /nodes/{node}/tasks": _node_tasks,
     "GET /nodes/{node}/tasks/{upid}/status": _task_status,
     "GET /nodes/{node}/tasks/{upid}/log": _task_log,

@@ -31,6 +31,7 @@ _NEUTRAL: Mapping[str, object] = {
     },
     "/cluster/status": [],
     "/cluster/options": {},
+    "/cluster/replication": [],
     "/cluster/ha/rules": [],
     "/cluster/ha/status/manager_status": {"manager_status": {}},
 }

@@ -31,6 +31,33 @@ _NEW_PATHS = ("/cluster/ha/rules", "/cluster/ha/status/disarm-ha")
 _NEW_PARAMETERS = ("with-conntrack-state",)
 
 
+def _disk_move(name: str) -> dict[str, Any]:
+    """Return the description of a move of a disk, which is called *name*."""
+    text, optional = {"type": "string"}, {"type": "string", "optional": 1}
+    properties = {
+        "node": {"type": "string", "format": "pve-node"},
+        "vmid": {"type": "integer", "format": "pve-vmid"},
+        name: text,
+        "storage": optional,
+        "delete": {"type": "boolean", "optional": 1},
+        "digest": optional,
+        "bwlimit": {"type": "integer", "minimum": "0", "optional": 1},
+    }
+    return {
+        "proxyto": "node",
+        "permissions": {"check": ["perm", "/vms/{vmid}", ["VM.Config.Disk"]]},
+        "parameters": {"properties": properties},
+    }
+
+
+# Methods that the extract does not contain, from the documentation of the API, with
+# the parameters that moves to another storage have.
+_FURTHER = {
+    "POST /nodes/{node}/qemu/{vmid}/move_disk": _disk_move("disk"),
+    "POST /nodes/{node}/lxc/{vmid}/move_volume": _disk_move("volume"),
+}
+
+
 @dataclass(frozen=True)
 class Route:
     """A method of the API."""
@@ -56,7 +83,7 @@ class Route:
 @cache
 def routes(major: int) -> tuple[Route, ...]:
     """Return the routes of the version *major*, those without parameters first."""
-    description = json.loads(SCHEMA.read_text())
+    description = json.loads(SCHEMA.read_text()) | _FURTHER
     found = []
     for key, value in description.items():
         method, _, template = key.partition(" ")

@@ -201,9 +201,7 @@ def _online_checks(source: str, result: ValidationResult) -> list[PlatformCheck]
     if not result.is_valid:
         return None
     settings = result.settings
-    return list(
-        check_online(settings.platforms, settings.rules, settings.limits.networks)
-    )
+    return list(check_online(settings.platforms, settings.rules, settings.limits))
 
 
 def _checked(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:

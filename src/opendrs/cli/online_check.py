@@ -10,7 +10,16 @@ from opendrs.cli.platforms import connect_platform, kind_of
 from opendrs.cli.sources import name_mismatches
 from opendrs.config.platform_kinds import OnlineCheck, PlatformConnection
 from opendrs.errors import OpenDRSError
-from opendrs.model import Network, Rule, Snapshot, format_count, format_list
+from opendrs.model import (
+    DEFAULT_LIMITS,
+    Limits,
+    Network,
+    Rule,
+    Snapshot,
+    StorageGroup,
+    format_count,
+    format_list,
+)
 
 NAMES = "names"  # subject of the check of guests and nodes that rules name
 
@@ -31,7 +40,7 @@ class PlatformCheck:
 def check_online(
     connections: Mapping[str, PlatformConnection],
     rules: Sequence[Rule] = (),
-    networks: Sequence[Network] = (),
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Iterator[PlatformCheck]:
     """Yield the results of all checks of the platforms, as they are known.
 
@@ -41,14 +50,15 @@ def check_online(
     Args:
         connections: The platforms, by name.
         rules: The rules of the configuration, whose names must exist.
-        networks: The networks of the configuration.
+        limits: The limits of the configuration, with networks and groups of storages.
     """
     for name, connection in connections.items():
         try:
-            for check in _own_checks(connection):
+            for check in _own_checks(connection, limits.storage_groups):
                 yield PlatformCheck(name, check)
             snapshot = connect_platform(connection).observe()
-            for check in (*_observation(snapshot), *_names(rules, networks, snapshot)):
+            names = _names(rules, limits.networks, snapshot)
+            for check in (*_observation(snapshot), *names):
                 yield PlatformCheck(name, check)
             for check in kind_of(connection).check_snapshot(snapshot):
                 yield PlatformCheck(name, check)
@@ -57,9 +67,14 @@ def check_online(
             yield PlatformCheck(name, failed)
 
 
-def _own_checks(connection: PlatformConnection) -> Iterator[OnlineCheck]:
-    check = kind_of(connection).check_online
-    return iter(()) if check is None else check(connection.name, connection.settings)
+def _own_checks(
+    connection: PlatformConnection, groups: Sequence[StorageGroup]
+) -> Iterator[OnlineCheck]:
+    kind = kind_of(connection)
+    if kind.check_online is not None:
+        yield from kind.check_online(connection.name, connection.settings)
+    if groups:
+        yield from kind.check_disk_moves(connection.name, connection.settings, groups)
 
 
 def _observation(snapshot: Snapshot) -> Iterator[OnlineCheck]:
@@ -100,12 +115,13 @@ def print_checks(screen: TerminalConsole, checks: Sequence[PlatformCheck]) -> No
         result = "ok" if each.check.ok else "FAILED"
         add_row(table, each.platform, each.check.subject, result, each.check.detail)
     screen.print(table)
-    remedies = [each for each in checks if not each.check.ok and each.check.remedy]
+    failed = [each.check for each in checks if not each.check.ok]
+    remedies = dict.fromkeys(check.remedy for check in failed if check.remedy)
     if remedies:
         screen.print("")
         screen.print("To correct this:")
-    for each in remedies:
-        screen.print(printable(f"  {each.check.remedy}"))
+    for remedy in remedies:
+        screen.print(printable(f"  {remedy}"))
 
 
 def checks_document(checks: Sequence[PlatformCheck]) -> list[dict[str, object]]:

@@ -6,14 +6,21 @@ configuration, so that `config` imports no adapter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from opendrs.config.diagnostics import Diagnostic, KeyPath
-from opendrs.model import Rule, Snapshot
+from opendrs.model import Rule, Snapshot, StorageGroup
 from opendrs.ports import Platform
 
 SettingsT = TypeVar("SettingsT")
@@ -33,6 +40,14 @@ def _check_nothing(at: KeyPath, settings: object) -> Iterator[Diagnostic]:
 def _check_no_snapshot(snapshot: Snapshot) -> Iterator[OnlineCheck]:
     """Yield no results."""
     del snapshot
+    yield from ()
+
+
+def _check_no_disk_moves(
+    name: str, settings: object, groups: Sequence[StorageGroup]
+) -> Iterator[OnlineCheck]:
+    """Yield no results."""
+    del name, settings, groups
     yield from ()
 
 
@@ -109,6 +124,8 @@ class PlatformKind(Generic[SettingsT]):
             its name and its settings. May raise `OpenDRSError`. An observation follows
             them; None if it is the only check.
         check_snapshot: Yields the results of further checks of that observation.
+        check_disk_moves: Yields the results of checks that connect to the platform and
+            concern moves of disks among groups of storages. Called if there are any.
         ask: Returns the table of the platform from the answers of the operator; None
             if its settings must be written by hand.
         copies_local_disks: True if the platform copies local disks of guests that
@@ -123,6 +140,9 @@ class PlatformKind(Generic[SettingsT]):
     require_library: Callable[[], object] = _require_nothing
     check_online: Callable[[str, SettingsT], Iterator[OnlineCheck]] | None = None
     check_snapshot: Callable[[Snapshot], Iterator[OnlineCheck]] = _check_no_snapshot
+    check_disk_moves: Callable[
+        [str, SettingsT, Sequence[StorageGroup]], Iterator[OnlineCheck]
+    ] = _check_no_disk_moves
     ask: Callable[[Questioner], dict[str, object]] | None = None
     copies_local_disks: bool = False
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from opendrs.config.platform_kinds import OnlineCheck
 from opendrs.errors import OpenDRSError, PlatformError
-from opendrs.model import format_count, format_list
+from opendrs.model import StorageGroup, format_count, format_list
 from opendrs.platforms.proxmox.client import ProxmoxClient, api_path
 from opendrs.platforms.proxmox.cluster_view import guest_rows, is_quorate
 from opendrs.platforms.proxmox.login import Login, read_login
@@ -16,10 +17,12 @@ from opendrs.platforms.proxmox.permissions import (
     ROLE,
     Permissions,
     Requirement,
+    disk_move_requirements,
     grant_commands,
     grant_path,
     has_privilege,
     pools_without_privilege,
+    reading_storage,
     requirements,
 )
 from opendrs.platforms.proxmox.queries import Queries
@@ -43,7 +46,9 @@ def check_online(name: str, settings: ProxmoxSettings) -> Iterator[OnlineCheck]:
         queries = Queries(client, settings)
         yield _check_version(queries.version())
         permissions = queries.permissions()
-        yield from _check_permissions(queries, login, permissions, settings)
+        yield from _check_permissions(
+            queries, login, permissions, settings, requirements(settings)
+        )
         if has_privilege(permissions, "/", "Sys.Audit"):
             members = queries.cluster_status()
             quorate = is_quorate(members)
@@ -53,6 +58,39 @@ def check_online(name: str, settings: ProxmoxSettings) -> Iterator[OnlineCheck]:
             yield _check_rebalancing(queries)
         if settings.pools and not pools_without_privilege(permissions, settings):
             yield from _check_pools(queries.resources(), settings)
+    finally:
+        client.close()
+
+
+def check_disk_moves(
+    name: str, settings: ProxmoxSettings, groups: Sequence[StorageGroup]
+) -> Iterator[OnlineCheck]:
+    """Yield the privileges to move disks among the storages of *groups*.
+
+    A storage that can be read and does not exist belongs to another cluster.
+
+    Raises:
+        OpenDRSError: A secret cannot be read, or no host answers.
+    """
+    login = read_login(f"platform {name}", settings)
+    client = ProxmoxClient(settings, login)
+    try:
+        queries = Queries(client, settings)
+        permissions = queries.permissions()
+        present = {row.storage for row in queries.resources() if row.type == "storage"}
+        names = sorted({each for group in groups for each in group.storages})
+        unread = [
+            needed
+            for needed in map(reading_storage, names)
+            if not has_privilege(permissions, needed.path, needed.privilege)
+        ]
+        usable = [each for each in names if each in present]
+        moving = disk_move_requirements(usable) if usable else ()
+        # The remedies of the first ones may create the role; they are not repeated.
+        first = requirements(settings)
+        needed = (*first, *unread, *moving)
+        checks = _check_permissions(queries, login, permissions, settings, needed)
+        yield from islice(checks, len(first), None)
     finally:
         client.close()
 
@@ -75,11 +113,15 @@ def _check_version(version: str) -> OnlineCheck:
 
 
 def _check_permissions(
-    queries: Queries, login: Login, permissions: Permissions, settings: ProxmoxSettings
+    queries: Queries,
+    login: Login,
+    permissions: Permissions,
+    settings: ProxmoxSettings,
+    needed: Iterable[Requirement],
 ) -> Iterator[OnlineCheck]:
     role_exists: bool | None = None
     separate_token = login.token_id
-    for each in requirements(settings):
+    for each in needed:
         subject = f"{each.privilege} on {each.path}"
         if has_privilege(permissions, each.path, each.privilege):
             yield OnlineCheck(subject, ok=True, detail=f"to {each.purpose}")

@@ -17,7 +17,7 @@ from opendrs.platforms.proxmox.responses import (
     TaskRow,
 )
 from opendrs.platforms.proxmox.settings import GuestNaming
-from opendrs.platforms.proxmox.tasks import service_id
+from opendrs.platforms.proxmox.tasks import DiskMoveTask, service_id
 
 IO_PRESSURE = "io-pressure"  # name of a further load of nodes and guests
 GUEST_TYPES = {"qemu": GuestKind.VM, "lxc": GuestKind.CONTAINER}
@@ -56,6 +56,10 @@ class ClusterView:
         preconditions: Migration preconditions by number of the guest.
         targets: Target nodes of running migrations by number of the guest.
         disks: Disks of guests by number; those that were not read are absent.
+        disk_moves: Running moves of disks that this process started, by number of the
+            guest.
+        replicated: Numbers of the guests that are replicated to other nodes; None if
+            unknown.
         average_cpu: CPU usage of guests in cores, averaged over a window.
         traffic: Network traffic of guests in bytes per second, in the same way.
     """
@@ -69,6 +73,8 @@ class ClusterView:
     preconditions: Mapping[int, Preconditions] = field(default_factory=dict)
     targets: Mapping[int, str] = field(default_factory=dict)
     disks: Mapping[int, tuple[Disk, ...]] = field(default_factory=dict)
+    disk_moves: Mapping[int, DiskMoveTask] = field(default_factory=dict)
+    replicated: frozenset[int] | None = frozenset()
     average_cpu: Mapping[int, float] = field(default_factory=dict)
     traffic: Mapping[int, float] = field(default_factory=dict)
 

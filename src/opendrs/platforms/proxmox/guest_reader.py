@@ -3,38 +3,31 @@
 Both are kept for some time, and read with a limited number of requests: preconditions
 of running guests first, then disks. The requests about the guests of one node are sent
 one after the other and end with the first that it does not answer.
-
-Source:
-    `GET /nodes/{node}/qemu/{vmid}/config` and `lxc`, recorded from Proxmox VE 9.2: a
-    disk is a property string such as `local:100/vm-100-disk-0.raw,size=32G`.
 """
 
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from opendrs.errors import PlatformError, PlatformUnavailableError
-from opendrs.model import MAX_AMOUNT, Disk, GuestKind
+from opendrs.model import Disk, GuestKind
 from opendrs.platforms.proxmox.cluster_view import GUEST_TYPES, instant_cpu
+from opendrs.platforms.proxmox.configured_disks import parse_disks
 from opendrs.platforms.proxmox.errors import MissingPrivilegeError
 from opendrs.platforms.proxmox.preconditions import Preconditions
 from opendrs.platforms.proxmox.queries import Queries
-from opendrs.platforms.proxmox.responses import ResourceRow
+from opendrs.platforms.proxmox.responses import ResourceRow, TaskRow
+from opendrs.platforms.proxmox.tasks import DISK_CHANGES, is_running
 
 logger = logging.getLogger(__name__)
 
 _PRECONDITIONS_AGE = 900.0  # seconds for which preconditions of a guest are kept
 _DISKS_AGE = 3600.0  # seconds for which the disks of a guest are kept
 _NEVER = float("-inf")
-_KEY = re.compile(r"(scsi|virtio|ide|sata|mp|unused)\d+|efidisk0|tpmstate0|rootfs")
-_VOLUME = re.compile(r"(?:(?:file|volume)=)?(?P<storage>[A-Za-z][\w.\-]*):.+")
-_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[KMGT]?)")
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class PveGuestReader:
@@ -48,6 +41,8 @@ class PveGuestReader:
         self._queries = queries
         self._preconditions: dict[int, tuple[float, str, Preconditions]] = {}
         self._disks: dict[int, tuple[float, tuple[Disk, ...]]] = {}
+        self._changed: set[int] = set()  # whose disks are read again
+        self._ended: frozenset[str] = frozenset()  # tasks that have changed disks
 
     @property
     def preconditions(self) -> Mapping[int, Preconditions]:
@@ -76,8 +71,36 @@ class PveGuestReader:
         if GUEST_TYPES[kind] is GuestKind.VM:
             return known, None
         disks = parse_disks(self._queries.configuration(node, kind, vmid))
-        self._disks[vmid] = (time.monotonic(), disks)
+        self._keep_disks(vmid, disks)
         return known, disks
+
+    def read_disk_move(self, node: str, kind: str, vmid: int) -> Mapping[str, object]:
+        """Return the present configuration of a guest before or after a disk moves.
+
+        Its disks are kept, and its preconditions forgotten: they name local disks.
+
+        Raises:
+            PlatformError: The guest cannot be read.
+        """
+        found = self._queries.current_configuration(node, kind, vmid)
+        self._keep_disks(vmid, parse_disks(found))
+        self._preconditions.pop(vmid, None)
+        return found
+
+    def expire_changed(self, tasks: Iterable[TaskRow]) -> None:
+        """Read guests again whose disks have been changed by one of the *tasks*."""
+        ended = {
+            row.upid: row
+            for row in tasks
+            if row.type in DISK_CHANGES and not is_running(row)
+        }
+        for upid in ended.keys() - self._ended:
+            number = ended[upid].id or ""
+            vmid = int(number) if number.isdigit() else 0
+            if vmid in self._disks:
+                self._changed.add(vmid)
+                self._preconditions.pop(vmid, None)
+        self._ended = frozenset(ended)
 
     def read(
         self,
@@ -105,7 +128,11 @@ class PveGuestReader:
             and now - self._read_at(row) > _PRECONDITIONS_AGE
         ]
         candidates.sort(key=lambda row: (self._read_at(row), -(instant_cpu(row) or 0)))
-        unread = [row for row in rows if row.vmid not in self._disks]
+        unread = [
+            row
+            for row in rows
+            if row.vmid not in self._disks or row.vmid in self._changed
+        ]
         left = max(0, limit - len(candidates))
         _read_each(pool, candidates[:limit], self._read_preconditions)
         _read_each(pool, unread[:left], self._read_disks)
@@ -124,6 +151,11 @@ class PveGuestReader:
             for vmid, known in self._disks.items()
             if vmid in nodes and known[0] > oldest
         }
+        self._changed &= self._disks.keys()
+
+    def _keep_disks(self, vmid: int, disks: tuple[Disk, ...]) -> None:
+        self._disks[vmid] = (time.monotonic(), disks)
+        self._changed.discard(vmid)
 
     def _read_at(self, row: ResourceRow) -> float:
         known = self._preconditions.get(row.vmid or 0)
@@ -157,7 +189,7 @@ class PveGuestReader:
             except PlatformError as error:
                 logger.debug("%s: %s", row.id, error)
             else:
-                self._disks[vmid] = (time.monotonic(), parse_disks(found))
+                self._keep_disks(vmid, parse_disks(found))
 
 
 def _read_each(
@@ -170,29 +202,3 @@ def _read_each(
         by_node[row.node or ""].append(row)
     for _ in pool.map(read, by_node.values()):
         pass
-
-
-def parse_disks(configuration: Mapping[str, object]) -> tuple[Disk, ...]:
-    """Return the disks of a guest on storages; without CD images and bind mounts."""
-    return tuple(_disks_of(configuration))
-
-
-def _disks_of(configuration: Mapping[str, object]) -> Iterator[Disk]:
-    for key, value in sorted(configuration.items()):
-        if not _KEY.fullmatch(key) or not isinstance(value, str):
-            continue
-        volume, *options = value.split(",")
-        match = _VOLUME.fullmatch(volume)
-        if match is not None and "media=cdrom" not in options:
-            sizes = [each.removeprefix("size=") for each in options if "size=" in each]
-            yield Disk(
-                storage=match["storage"], size=_size(sizes[0]) if sizes else None
-            )
-
-
-def _size(text: str) -> int | None:
-    match = _SIZE.fullmatch(text)
-    if match is None:
-        return None
-    size = int(float(match["number"]) * _UNITS[match["unit"]])
-    return size if size <= MAX_AMOUNT else None

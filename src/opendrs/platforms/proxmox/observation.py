@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -35,7 +35,7 @@ from opendrs.platforms.proxmox.queries import Queries
 from opendrs.platforms.proxmox.reading import build_snapshot
 from opendrs.platforms.proxmox.responses import ClusterRow, ResourceRow, TaskRow
 from opendrs.platforms.proxmox.settings import ProxmoxSettings
-from opendrs.platforms.proxmox.tasks import MIGRATIONS, is_running
+from opendrs.platforms.proxmox.tasks import MIGRATIONS, DiskMoveTask, is_running
 from opendrs.platforms.proxmox.traffic import GuestTraffic
 
 logger = logging.getLogger(__name__)
@@ -43,6 +43,7 @@ logger = logging.getLogger(__name__)
 _PARALLEL_REQUESTS = 8
 _MAX_LOGS = 8  # logs of running migrations that are read in one observation
 _STATUS_AGE = 600.0  # seconds for which CPU model and KSM of a node are kept
+_REPLICATION_AGE = 600.0  # seconds for which the replicated guests are kept
 _NODE_SHARE = 0.7  # of the requests, if those about nodes are more than the limit
 
 
@@ -90,6 +91,9 @@ class ProxmoxClusterReader:
     guests: PveGuestReader = field(init=False)
     _nodes: dict[str, _NodeRecord] = field(default_factory=dict)
     _targets: dict[str, str] = field(default_factory=dict)
+    _disk_moves: dict[str, DiskMoveTask] = field(default_factory=dict)
+    _replicated: frozenset[int] | None = None
+    _replicated_at: float = float("-inf")
     _samples: dict[int, deque[tuple[float, float]]] = field(
         default_factory=lambda: defaultdict(deque)
     )
@@ -114,11 +118,15 @@ class ProxmoxClusterReader:
             running = [task for task in answers.tasks if is_running(task)]
             migrations = [task for task in running if task.type in MIGRATIONS]
             targets = self._read_targets(pool, migrations)
-            used += min(len(migrations), _MAX_LOGS)
+            used += min(len(migrations), _MAX_LOGS) + self._read_replicated()
             left = self.settings.max_requests - used
             left -= self._read_nodes(pool, answers, left)
             guests = guest_rows(answers.resources)
+            self.guests.expire_changed(answers.tasks)
             self.guests.read(pool, guests, self._answering_nodes(), max(0, left))
+        ended = {task.upid for task in answers.tasks if not is_running(task)}
+        for upid in ended & self._disk_moves.keys():
+            del self._disk_moves[upid]
         self._sample_guests(answers.resources)
         view = self._view(answers, running, targets)
         now = datetime.now(UTC)  # noqa: TID251 -- the time of the observation
@@ -127,6 +135,10 @@ class ProxmoxClusterReader:
     def remember_target(self, upid: str, target: str) -> None:
         """Remember the target of a migration that this process started."""
         self._targets[upid] = target
+
+    def remember_disk_move(self, upid: str, move: DiskMoveTask) -> None:
+        """Remember the move of a disk that this process started."""
+        self._disk_moves[upid] = move
 
     def _read_quorate(self, pool: ThreadPoolExecutor) -> _ClusterAnswers:
         """Return the answers of an API host with quorum, if there is one."""
@@ -178,6 +190,19 @@ class ProxmoxClusterReader:
             for row in rows
             if row.id and row.id.isdigit() and row.upid in self._targets
         }
+
+    def _read_replicated(self) -> int:
+        """Read which guests are replicated; return the number of requests."""
+        now = time.monotonic()
+        if now - self._replicated_at < _REPLICATION_AGE:
+            return 0
+        try:
+            self._replicated = self.queries.replicated_guests()
+            self._replicated_at = now
+        except PlatformError as error:
+            self._replicated = None
+            logger.debug("%s: %s", self.name, error)
+        return 1
 
     def _read_nodes(
         self, pool: ThreadPoolExecutor, answers: _ClusterAnswers, limit: int
@@ -283,7 +308,7 @@ class ProxmoxClusterReader:
     def _view(
         self,
         answers: _ClusterAnswers,
-        running: Iterable[TaskRow],
+        running: Sequence[TaskRow],
         targets: Mapping[int, str],
     ) -> ClusterView:
         oldest = time.monotonic() - 2 * max(self.settings.load_window, 60.0)
@@ -304,6 +329,12 @@ class ProxmoxClusterReader:
             preconditions=self.guests.preconditions,
             targets=targets,
             disks=self.guests.disks,
+            disk_moves={
+                move.vmid: move
+                for task in running
+                if (move := self._disk_moves.get(task.upid)) is not None
+            },
+            replicated=self._replicated,
             average_cpu={
                 vmid: fmean(cpu for _, cpu in samples)
                 for vmid, samples in self._samples.items()

@@ -1,21 +1,23 @@
-"""Outcome of a migration, determined from the cluster alone.
+"""Outcome of a migration or of the move of a disk, determined from the cluster alone.
 
-The process that asks may not have started the migration. The location of the guest, its
-lock and the state of its HA service are authoritative; tasks and their logs explain
-failures. Under HA, the request is one task and the migration another, started by root
-some seconds later.
+The process that asks may not have started it. The location of the guest, its lock and
+the state of its HA service are authoritative, and for disks the configuration of the
+guest; tasks and their logs explain failures. Under HA, the request is one task and the
+migration another, started by root some seconds later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from opendrs.platforms.proxmox.configured_disks import disk_storages
 from opendrs.platforms.proxmox.ha import MOVING_STATES, SETTLED_STATES, HaStatus
 from opendrs.platforms.proxmox.responses import TaskRow
 from opendrs.platforms.proxmox.tasks import (
     HA_REQUEST,
     MOVES,
+    DiskMoveTask,
     ProxmoxTask,
 )
 from opendrs.ports import TaskState, TaskStatus
@@ -81,6 +83,40 @@ def migration_status(
         return _status_of_service(task, evidence, evidence.ha, ha_timeout, read_log)
     move = newest(evidence.tasks, MOVES, evidence.started_after)
     return _not_moved(task, place, move, read_log)
+
+
+def disk_move_status(
+    task: DiskMoveTask,
+    configuration: Mapping[str, object],
+    last: TaskRow | None,
+    read_log: ReadLog,
+) -> TaskStatus:
+    """Return the status of *task* when no disk of the guest is being moved.
+
+    Args:
+        task: The move of a disk.
+        configuration: The configuration of the guest, read after the tasks.
+        last: The task that ended last and may be *task*; None if there is none.
+        read_log: Function that returns the cause of a failed task from its log.
+    """
+    storages = disk_storages(configuration)
+    storage = storages.get(task.disk)
+    where = f"{task.disk} of {task.guest} is on {storage}"
+    if storage == task.target_storage:
+        left = [
+            key
+            for key, name in storages.items()
+            if key.startswith("unused") and name == task.source_storage
+        ]
+        if left:
+            where += f"; {task.source_storage} has the unused disk {', '.join(left)}"
+        return TaskStatus(TaskState.DONE, where)
+    if storage is None:
+        return TaskStatus(TaskState.LOST, f"{task.guest} has no disk {task.disk}")
+    if storage != task.source_storage:
+        return TaskStatus(TaskState.LOST, where)
+    lock = configuration.get("lock")
+    return _failure(where, lock if isinstance(lock, str) else None, last, read_log)
 
 
 def is_moving(task: ProxmoxTask, ha: HaStatus) -> bool:
@@ -170,14 +206,26 @@ def _not_moved(
     task: ProxmoxTask, place: GuestPlace, last: TaskRow | None, read_log: ReadLog
 ) -> TaskStatus:
     """Return the status of a guest on its source without a running migration."""
-    where = f"{task.guest} is on {task.source}"
-    if place.lock is not None:
-        where += f", locked: {place.lock}"
+    return _failure(f"{task.guest} is on {task.source}", place.lock, last, read_log)
+
+
+def _failure(
+    where: str, lock: str | None, last: TaskRow | None, read_log: ReadLog
+) -> TaskStatus:
+    """Return the status of a task that has changed nothing and does not run.
+
+    Args:
+        where: Where the guest or the disk is.
+        lock: The lock of the guest, if any.
+        last: The last task; None if there is none.
+        read_log: Function that returns the cause of a failed task from its log.
+    """
+    if lock is not None:
+        where += f", locked: {lock}"
     if last is None or _succeeded(last):
         return TaskStatus(
             TaskState.FAILED,
-            "no migration in progress: it failed, was aborted, or never started; "
-            f"{where}",
+            f"nothing in progress: it failed, was aborted, or never started; {where}",
         )
     detail = "; ".join(filter(None, (last.status, read_log(last))))
     return TaskStatus(TaskState.FAILED, f"{detail}; {where}")

@@ -11,7 +11,7 @@ Source:
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from opendrs.platforms.proxmox.errors import MissingPrivilegeError
@@ -53,6 +53,22 @@ def requirements(settings: ProxmoxSettings) -> tuple[Requirement, ...]:
     storage = _STORAGE if settings.target_storage is not None else ()
     pools = (_POOLS,) if settings.pools else ()
     return (*_READING, *_MIGRATING, *storage, *pools)
+
+
+def disk_move_requirements(storages: Iterable[str]) -> tuple[Requirement, ...]:
+    """Return the privileges that moves of disks among *storages* need."""
+    guests = Requirement("/vms", "VM.Config.Disk", "move disks of guests")
+    allocating = (
+        Requirement(f"/storage/{name}", "Datastore.AllocateSpace", "move disks to it")
+        for name in storages
+    )
+    return (guests, *allocating)
+
+
+def reading_storage(name: str) -> Requirement:
+    """Return the privilege that reading the use of a storage needs."""
+    purpose = "read its use, and the disks that may leave it"
+    return Requirement(f"/storage/{name}", "Datastore.Audit", purpose)
 
 
 def parse_permissions(data: Mapping[str, object]) -> Permissions:
@@ -128,8 +144,11 @@ def grant_path(permissions: Permissions, path: str) -> str:
     """Return the path on which a role is to be added for a privilege on *path*.
 
     Roles on a path replace those that are inherited. They are therefore added where
-    the current ones are: on the root if *path* inherits from it.
+    the current ones are: on the root if *path* inherits from it. A single guest or
+    storage is listed only if it has roles of its own.
     """
+    if path not in permissions and path.count("/") > 1:
+        path = path.rpartition("/")[0]
     own = permissions.get(path, {}).keys()
     return "/" if own == permissions.get("/", {}).keys() else path
 

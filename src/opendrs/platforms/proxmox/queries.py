@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from opendrs.errors import PlatformError, UnsupportedError
+from opendrs.model import GuestId, GuestKind
 from opendrs.platforms.proxmox.client import ProxmoxClient, api_path
-from opendrs.platforms.proxmox.cluster_view import NodeDetails, recent_history
+from opendrs.platforms.proxmox.cluster_view import (
+    GUEST_TYPES,
+    NodeDetails,
+    recent_history,
+)
 from opendrs.platforms.proxmox.errors import ApiRequestError, is_unknown_task
 from opendrs.platforms.proxmox.ha import (
+    SETTLED_STATES,
     HaStatus,
     HaView,
+    is_settled,
     parse_auto_rebalance,
     parse_ha_status,
     rebalanced_resources,
@@ -27,6 +34,7 @@ from opendrs.platforms.proxmox.responses import (
     HaRuleRow,
     LogRow,
     NodeHistoryRow,
+    ReplicationRow,
     ResourceRow,
     TaskRow,
     TaskStatusRow,
@@ -36,18 +44,14 @@ from opendrs.platforms.proxmox.responses import (
     parse_rows,
 )
 from opendrs.platforms.proxmox.settings import ProxmoxSettings
-from opendrs.platforms.proxmox.tasks import (
-    MIGRATIONS,
-    Upid,
-    log_detail,
-    log_target,
-)
+from opendrs.platforms.proxmox.tasks import Upid, log_detail, log_target
 from opendrs.transport.http_json import get_mapping
 
 _FIRST_WITH_RULES = 9  # major version: HA rules instead of groups, and PSI
 _LOG_HEAD = 20  # lines in which the target of a migration stands
 _MAX_TASKS = 50
 _MAX_LOG = 5_000  # lines
+Parameters = Mapping[str, object]
 
 
 class Queries:
@@ -104,6 +108,12 @@ class Queries:
         path = "/cluster/tasks"
         return parse_rows(TaskRow, self._client.get(path), path)
 
+    def replicated_guests(self) -> frozenset[int]:
+        """Return the numbers of the guests that are replicated to other nodes."""
+        path = "/cluster/replication"
+        rows = parse_rows(ReplicationRow, self._client.get(path), path)
+        return frozenset(row.guest for row in rows if row.guest is not None)
+
     def ha_view(self) -> HaView:
         """Return configuration and status of the HA stack."""
         if self._major is None:
@@ -130,6 +140,17 @@ class Queries:
         """Return the status of the HA manager."""
         path = "/cluster/ha/status/manager_status"
         return parse_ha_status(self._client.get(path), path)
+
+    def require_settled(self, guest: GuestId, state: str | None) -> None:
+        """Check that the HA manager does not act on *guest*, whose service is *state*.
+
+        Raises:
+            PlatformError: It does.
+        """
+        if state is None or state in SETTLED_STATES:
+            return
+        if not is_settled(self.ha_status(), state):
+            raise PlatformError(f"{guest}: HA state {state}")
 
     def _ha_rules(self) -> tuple[HaRuleRow, ...]:
         path = "/cluster/ha/rules"
@@ -182,9 +203,16 @@ class Queries:
         return parse_preconditions(self._get_of_node(path, target=target), path)
 
     def configuration(self, node: str, kind: str, vmid: int) -> Mapping[str, object]:
-        """Return the configuration of a guest on *node*."""
+        """Return the configuration of a guest on *node*, with pending changes."""
         path = api_path("nodes", node, kind, vmid, "config")
         return parse_object(self._get_of_node(path), path)
+
+    def current_configuration(
+        self, node: str, kind: str, vmid: int
+    ) -> Mapping[str, object]:
+        """Return the configuration of a guest on *node*, without pending changes."""
+        path = api_path("nodes", node, kind, vmid, "config")
+        return parse_object(self._get_of_node(path, current=True), path)
 
     def guest_place(self, kind: str, vmid: int) -> GuestPlace:
         """Return the node of a guest, and its lock.
@@ -198,14 +226,16 @@ class Queries:
                 return GuestPlace(row.node, row.lock or None)
         return GuestPlace()
 
-    def migrations_of(self, node: str, vmid: int) -> tuple[TaskRow, ...]:
-        """Return the recent migrations of a guest that *node* runs or has run."""
+    def tasks_of(
+        self, node: str, vmid: int, types: Collection[str]
+    ) -> tuple[TaskRow, ...]:
+        """Return the recent tasks of a guest of *types* that *node* runs or has run."""
         path = api_path("nodes", node, "tasks")
         data = self._get_of_node(path, vmid=vmid, source="all", limit=_MAX_TASKS)
         return tuple(
             row
             for row in parse_rows(TaskRow, data, path)
-            if row.type in MIGRATIONS and row.id == str(vmid)
+            if row.type in types and row.id == str(vmid)
         )
 
     def task(self, upid: Upid) -> TaskRow | None:
@@ -252,11 +282,22 @@ class Queries:
             return None
 
     def migrate(
-        self, node: str, kind: str, vmid: int, parameters: Mapping[str, object]
+        self, node: str, kind: str, vmid: int, parameters: Parameters
     ) -> object:
         """Request the migration of a guest on *node*; return the task of the API."""
         path = api_path("nodes", node, kind, vmid, "migrate")
         return self._client.post(path, **parameters)
+
+    def move_disk(
+        self, node: str, kind: str, vmid: int, disk: str, parameters: Parameters
+    ) -> object:
+        """Request the move of a disk of a guest; return the task of the API."""
+        is_container = GUEST_TYPES[kind] is GuestKind.CONTAINER
+        method, name = (
+            ("move_volume", "volume") if is_container else ("move_disk", "disk")
+        )
+        path = api_path("nodes", node, kind, vmid, method)
+        return self._client.post(path, **{name: disk, **parameters})
 
     def stop_task(self, node: str, upid: str) -> None:
         """Stop a task; has no effect on a task that has ended."""

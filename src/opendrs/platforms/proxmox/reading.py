@@ -128,6 +128,8 @@ def _guest(
     owner = ha_owner(view.ha, sid, row.hastate)
     movable = Mobility.LIVE if kind is GuestKind.VM else Mobility.COLD
     pressure = _guest_pressure(view.details.get(node.id), row)
+    disks = _disks(row, view, settings)
+    is_moving_disk = any(disk.moving_to is not None for disk in disks or ())
     return Guest(
         id=name,
         node=node.id,
@@ -141,10 +143,10 @@ def _guest(
         mobility_detail="; ".join(blockers) or _cold_detail(kind),
         ha_managed=view.ha.is_managed(sid),
         managed_by=None if target else owner,
-        lock=None if target else _lock(row, view),
+        lock=None if target or is_moving_disk else _lock(row, view),
         tags=_tags(row),
         migrating_to=target,
-        disks=_disks(row, view, settings),
+        disks=disks,
         loads=_guest_loads(row, pressure, view),
     )
 
@@ -159,12 +161,36 @@ def _guest_loads(
 def _disks(
     row: ResourceRow, view: ClusterView, settings: ProxmoxSettings
 ) -> tuple[Disk, ...] | None:
-    """Return the disks of a guest, with the storage that a migration copies them to."""
+    """Return the disks of a guest, with the storages that they are copied to."""
     vmid, target = row.vmid or 0, settings.target_storage
     disks = known_disks(view.disks.get(vmid), view.preconditions.get(vmid))
-    if disks is None or target is None:
-        return disks
-    return tuple(replace(disk, target_storage=target) for disk in disks)
+    if disks is None:
+        return None
+    is_movable = _can_move_disks(row, view)
+    move = view.disk_moves.get(vmid)
+    return tuple(
+        replace(
+            disk,
+            target_storage=target,
+            name=disk.name if is_movable else None,
+            moving_to=move.target_storage
+            if move is not None
+            and (disk.name, disk.storage) == (move.disk, move.source_storage)
+            else None,
+        )
+        for disk in disks
+    )
+
+
+def _can_move_disks(row: ResourceRow, view: ClusterView) -> bool:
+    """Return False for running containers, and for guests that are replicated.
+
+    The replication fails unless all their disks are on storages that support it, on
+    the target of the replication as well.
+    """
+    if view.replicated is None or row.vmid in view.replicated:
+        return False
+    return GUEST_TYPES[row.type] is GuestKind.VM or row.status == "stopped"
 
 
 def _tags(row: ResourceRow) -> frozenset[str]:

@@ -137,6 +137,12 @@ class LogRow(ApiRow):
     t: Text = None
 
 
+class ReplicationRow(ApiRow):
+    """Row of `GET /cluster/replication`."""
+
+    guest: Integer = None
+
+
 class HaResourceRow(ApiRow):
     """Row of `GET /cluster/ha/resources`."""
 

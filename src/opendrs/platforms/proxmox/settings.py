@@ -98,8 +98,8 @@ class ProxmoxSettings:
             one of the same name. Needs the privilege VM.Config.Disk.
         keep_connections: Migrate the connection tracking state of guests, where the
             cluster can.
-        bandwidth: Limit of one migration in bytes per second; None for the limit of
-            the data center.
+        bandwidth: Limit of one migration, or move of a disk, in bytes per second; None
+            for the limit of the data center.
         load_window: Seconds over which the load of nodes is averaged; 0 for the
             current load.
         network_capacity: Bytes per second that each node can receive and send in
@@ -236,6 +236,7 @@ KIND = PlatformKind(
     create=on_demand("opendrs.platforms.proxmox.platform:ProxmoxPlatform"),
     check=on_demand("opendrs.platforms.proxmox.setup:check_settings"),
     check_online=on_demand("opendrs.platforms.proxmox.checks:check_online"),
+    check_disk_moves=on_demand("opendrs.platforms.proxmox.checks:check_disk_moves"),
     ask=on_demand("opendrs.platforms.proxmox.setup:ask"),
     copies_local_disks=True,
 )

@@ -1,20 +1,38 @@
-"""Tasks of Proxmox VE, and task ids of migrations that any process can query."""
+"""Tasks of Proxmox VE, and task ids that any process can query.
+
+A task id contains what is moved: a guest to another node, or a disk to another storage.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from typing import ClassVar
 
 from opendrs.errors import PlatformError
-from opendrs.model import GuestId, Migration, NodeId
+from opendrs.model import DiskMove, GuestId, Migration, NodeId, Transfer
 from opendrs.platforms.proxmox.responses import LogRow, ResourceRow, TaskRow
 from opendrs.ports import TaskId
 
 HA_REQUEST = "hamigrate"
 MOVES = frozenset({"qmigrate", "vzmigrate"})
 MIGRATIONS = MOVES | {HA_REQUEST}
+DISK_MOVES = frozenset({"qmmove", "move_volume"})
+# After these, the disks of a guest are other ones, or can be moved or not.
+DISK_CHANGES = DISK_MOVES | {
+    "qmsnapshot",
+    "vzsnapshot",
+    "qmdelsnapshot",
+    "vzdelsnapshot",
+    "qmrollback",
+    "vzrollback",
+    "qmrestore",
+    "vzrestore",
+    "qmconfig",
+    "resize",
+}
 MAX_LOG_LINES = 5
 _TASK_TYPES = {
     "vzdump": "backup",
@@ -89,6 +107,8 @@ class ProxmoxTask:
         target: The target node.
     """
 
+    types: ClassVar[frozenset[str]] = MIGRATIONS
+
     guest: GuestId
     kind: str
     vmid: int
@@ -100,34 +120,99 @@ class ProxmoxTask:
         """Return the task of *action* for the guest with the number *vmid*."""
         return cls(action.guest, kind, vmid, action.source, action.target)
 
-    @classmethod
-    def parse(cls, text: TaskId) -> ProxmoxTask:
-        """Return the task with the id *text*.
-
-        Raises:
-            PlatformError: *text* is not the id of a migration on Proxmox VE.
-        """
-        try:
-            fields = json.loads(text)
-            return cls(
-                GuestId(str(fields["guest"])),
-                str(fields["kind"]),
-                int(fields["vmid"]),
-                NodeId(str(fields["source"])),
-                NodeId(str(fields["target"])),
-            )
-        except (ValueError, KeyError, TypeError) as error:
-            raise PlatformError(f"not a Proxmox VE task id: {text!r}") from error
-
     @property
     def id(self) -> TaskId:
         """Return the task id; equal migrations have equal ids."""
-        return TaskId(json.dumps(asdict(self), sort_keys=True, ensure_ascii=False))
+        return _task_id(asdict(self))
 
     @property
     def sid(self) -> str:
         """Return the id of the guest in the HA manager."""
         return service_id(self.kind, self.vmid)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskMoveTask:
+    """The contents of a task id: the move of a disk to another storage.
+
+    Attributes:
+        guest: The id of the guest.
+        kind: `qemu` or `lxc`; empty if the guest did not exist.
+        vmid: Its number; 0 if it did not exist.
+        node: Its node.
+        disk: The key of the disk in the configuration of the guest.
+        source_storage: The storage that it is on.
+        target_storage: The storage that it is moved to.
+    """
+
+    types: ClassVar[frozenset[str]] = DISK_MOVES
+
+    guest: GuestId
+    kind: str
+    vmid: int
+    node: NodeId
+    disk: str
+    source_storage: str
+    target_storage: str
+
+    @property
+    def source(self) -> NodeId:
+        """Return the node that runs the task."""
+        return self.node
+
+    @property
+    def id(self) -> TaskId:
+        """Return the task id; equal moves have equal ids."""
+        return _task_id(asdict(self))
+
+
+TransferTask = ProxmoxTask | DiskMoveTask
+
+
+def task_of(action: Transfer, row: ResourceRow | None) -> TransferTask:
+    """Return the task of *action* for a guest; None if the guest does not exist."""
+    kind, vmid = ("", 0) if row is None else (row.type, row.vmid or 0)
+    if not isinstance(action, DiskMove):
+        return ProxmoxTask.from_action(action, kind, vmid)
+    return DiskMoveTask(
+        action.guest,
+        kind,
+        vmid,
+        action.node,
+        action.disk,
+        action.source_storage,
+        action.target_storage,
+    )
+
+
+def parse_task(text: TaskId) -> TransferTask:
+    """Return the task with the id *text*.
+
+    Raises:
+        PlatformError: *text* is not the id of a task on Proxmox VE.
+    """
+    try:
+        fields = json.loads(text)
+        guest, kind = GuestId(str(fields["guest"])), str(fields["kind"])
+        vmid = int(fields["vmid"])
+        if "disk" not in fields:
+            source, target = NodeId(str(fields["source"])), str(fields["target"])
+            return ProxmoxTask(guest, kind, vmid, source, NodeId(target))
+        return DiskMoveTask(
+            guest,
+            kind,
+            vmid,
+            NodeId(str(fields["node"])),
+            str(fields["disk"]),
+            str(fields["source_storage"]),
+            str(fields["target_storage"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise PlatformError(f"not a Proxmox VE task id: {text!r}") from error
+
+
+def _task_id(fields: Mapping[str, object]) -> TaskId:
+    return TaskId(json.dumps(fields, sort_keys=True, ensure_ascii=False))
 
 
 def service_id(kind: str, vmid: int) -> str:
@@ -180,8 +265,7 @@ def require_startable(
     """
     nodes = {each.node: each for each in resources if each.type == "node"}
     target = nodes.get(task.target)
-    if row.node != task.source:
-        raise PlatformError(f"{task.guest}: not on {task.source}, but on {row.node}")
+    require_on_node(task, row)
     if task.source == task.target:
         raise PlatformError(f"{task.guest}: already on {task.target}")
     if row.status != expected_status:
@@ -194,3 +278,13 @@ def require_startable(
     if target.status != "online" or target.hastate not in (None, "online"):
         state = target.hastate or target.status
         raise PlatformError(f"{task.target}: not available: {state}")
+
+
+def require_on_node(task: TransferTask, row: ResourceRow) -> None:
+    """Check that the guest is on its node.
+
+    Raises:
+        PlatformError: It is on another one.
+    """
+    if row.node != task.source:
+        raise PlatformError(f"{task.guest}: not on {task.source}, but on {row.node}")

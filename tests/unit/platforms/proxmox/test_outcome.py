@@ -1,4 +1,4 @@
-"""Outcome of a migration from the location of the guest, tasks and the HA manager."""
+"""Outcome of migrations and of moves of disks, from what the cluster reports."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from opendrs.platforms.proxmox.ha import HaService, HaStatus
 from opendrs.platforms.proxmox.outcome import (
     GuestPlace,
     PveMigrationEvidence,
+    disk_move_status,
     migration_status,
 )
 from opendrs.platforms.proxmox.responses import TaskRow
-from opendrs.platforms.proxmox.tasks import ProxmoxTask
+from opendrs.platforms.proxmox.tasks import DiskMoveTask, ProxmoxTask
 from opendrs.ports import TaskState
 
 TASK = ProxmoxTask(GuestId("web"), "qemu", 100, NodeId("n1"), NodeId("n2"))
@@ -112,3 +113,47 @@ def test_guest_on_neither_node_is_lost(node: str | None) -> None:
     evidence = PveMigrationEvidence(place=GuestPlace(node))
 
     assert state(evidence) is TaskState.LOST
+
+
+DISK_MOVE = DiskMoveTask(
+    GuestId("web"), "qemu", 100, NodeId("n1"), "scsi0", "one", "two"
+)
+FAILED_MOVE = row("qmmove", 1, 2, "storage migration failed")
+
+
+@pytest.mark.parametrize(
+    ("configuration", "expected"),
+    [
+        ({"scsi0": "two:disk,size=1G", "scsi1": "one:disk"}, TaskState.DONE),
+        ({"scsi0": "one:disk,size=1G", "scsi1": "two:disk"}, TaskState.FAILED),
+        ({"scsi0": "three:disk,size=1G"}, TaskState.LOST),
+        ({"unused0": "two:disk"}, TaskState.LOST),
+    ],
+)
+@pytest.mark.parametrize("last", [None, FAILED_MOVE, row("qmmove", 1, 2)])
+def test_storage_of_the_disk_determines_the_outcome(
+    configuration: dict[str, object], expected: TaskState, last: TaskRow | None
+) -> None:
+    status = disk_move_status(DISK_MOVE, configuration, last, lambda _: "cause")
+
+    assert status.state is expected
+
+
+def test_failed_move_of_a_disk_has_its_cause_and_the_lock() -> None:
+    configuration = {"scsi0": "one:disk", "lock": "disk"}
+
+    status = disk_move_status(DISK_MOVE, configuration, FAILED_MOVE, lambda _: "cause")
+
+    assert status.detail.startswith("storage migration failed; cause; ")
+    assert status.detail.endswith("locked: disk")
+
+
+@pytest.mark.parametrize(
+    ("unused", "is_named"), [("one:disk", True), ("three:disk", False)]
+)
+def test_unused_disk_on_the_source_is_named(unused: str, *, is_named: bool) -> None:
+    configuration = {"scsi0": "two:disk", "unused3": unused}
+
+    status = disk_move_status(DISK_MOVE, configuration, None, lambda _: "")
+
+    assert ("unused3" in status.detail) is is_named

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from opendrs.errors import PlatformError
-from opendrs.model import GuestId, LiveMigration, NodeId
-from opendrs.platforms.proxmox.responses import LogRow, TaskRow
+from opendrs.model import DiskMove, GuestId, LiveMigration, NodeId, Transfer
+from opendrs.platforms.proxmox.responses import LogRow, ResourceRow, TaskRow
 from opendrs.platforms.proxmox.tasks import (
     ProxmoxTask,
     Upid,
     log_detail,
     log_target,
+    parse_task,
     running_operation,
+    task_of,
 )
 from opendrs.ports import TaskId
 
 UPID = "UPID:pve1:00000B9F:00093C5F:6B029CF9:qmigrate:100:drs@pve!t1:"
 MOVE = LiveMigration(GuestId("web"), NodeId("n1"), NodeId("n2"))
+DISK_MOVE = DiskMove(GuestId("web"), NodeId("n1"), "scsi0", "one", "two")
 
 
 def log(*lines: str) -> list[LogRow]:
@@ -99,13 +105,33 @@ def test_running_job_of_a_guest_is_its_operation(
 def test_equal_migrations_have_equal_task_ids() -> None:
     task = ProxmoxTask.from_action(MOVE, "qemu", 100)
 
-    assert ProxmoxTask.parse(task.id) == task
+    assert parse_task(task.id) == task
     assert ProxmoxTask.from_action(MOVE, "qemu", 100).id == task.id
+    assert json.loads(task.id).keys() == {"guest", "kind", "vmid", "source", "target"}
     assert task.sid == "vm:100"
     assert ProxmoxTask.from_action(MOVE, "lxc", 101).sid == "ct:101"
+
+
+@pytest.mark.parametrize(
+    "action", [MOVE, DISK_MOVE], ids=lambda each: type(each).__name__
+)
+@pytest.mark.parametrize("vmid", [0, 100])
+def test_task_id_contains_the_task(action: Transfer, vmid: int) -> None:
+    row = ResourceRow(id="qemu/100", type="qemu", vmid=vmid)
+
+    task = task_of(action, row if vmid else None)
+
+    assert parse_task(task.id) == task
+    assert (task.guest, task.vmid, task.source) == ("web", vmid, "n1")
+
+
+def test_tasks_of_a_guest_are_different() -> None:
+    other = replace(DISK_MOVE, disk="scsi1")
+
+    assert len({task_of(each, None).id for each in (MOVE, DISK_MOVE, other)}) == 3
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", UPID, '{"guest": 1, "vmid": "x"}'])
 def test_other_text_is_no_task_id(text: str) -> None:
     with pytest.raises(PlatformError):
-        ProxmoxTask.parse(TaskId(text))
+        parse_task(TaskId(text))
