@@ -24,7 +24,7 @@ from opendrs.model import (
     Snapshot,
     Usage,
 )
-from opendrs.policies import Balance, DecisionReason, Policy
+from opendrs.policies import AutoRebalance, Balance, DecisionReason, Policy
 from opendrs.policies.consolidation import Consolidate
 from opendrs.policies.drain import Drain
 from opendrs.policies.optimize import Optimize, Repair
@@ -39,6 +39,7 @@ LIMITS = st.sampled_from([DEFAULT_LIMITS, Limits(memory_overcommit=4.0)])
 BY_USE = st.just(LoadModel.DYNAMIC)
 POLICIES: st.SearchStrategy[Policy[Any]] = st.one_of(
     st.builds(Balance, threshold=st.just(0.05), limits=LIMITS),
+    st.builds(AutoRebalance, threshold=st.just(0.05), hold=st.just(0), limits=LIMITS),
     st.builds(ThresholdRebalance, load_model=BY_USE, limits=LIMITS),
     st.builds(Optimize, iterations_per_group=st.just(10), limits=LIMITS),
     st.builds(Repair, limits=LIMITS),

@@ -10,7 +10,7 @@ import pytest
 
 from opendrs.config import read_snapshot
 from opendrs.model import DEFAULT_LIMITS, PowerOff, PowerOn, Snapshot
-from opendrs.policies import Balance, Policy
+from opendrs.policies import AutoRebalance, Balance, Policy
 from opendrs.policies.consolidation import Consolidate
 from opendrs.policies.optimize import Optimize
 from opendrs.policies.threshold_rebalance import ThresholdRebalance
@@ -45,7 +45,13 @@ UNMEASURED = {"n3", "n4"}
 @pytest.mark.skipif(not UNKNOWN_NODES.exists(), reason=f"no {UNKNOWN_NODES}")
 @pytest.mark.parametrize(
     "policy",
-    [Balance(), Optimize(), ThresholdRebalance(), Consolidate(manage_power=True)],
+    [
+        Balance(),
+        AutoRebalance(hold=0, threshold=0.1),
+        Optimize(),
+        ThresholdRebalance(),
+        Consolidate(manage_power=True),
+    ],
     ids=lambda policy: policy.name,
 )
 def test_unmeasured_nodes_are_left_out_and_named(policy: Policy[Any]) -> None:

@@ -5,8 +5,9 @@ It differs in three ways:
 
 - A node without enough memory is infeasible.
 - A guest whose usage is unknown is skipped, instead of preventing all migrations.
-- In a cluster with an unmeasured node, nothing is migrated, as in the original; but
-  that does not count as balanced, so that the hold continues.
+- An unmeasured node is left out, instead of preventing all migrations. With fewer than
+  two measured nodes, nothing is migrated; but that does not count as balanced, so that
+  the hold continues.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from opendrs.arrays import BestMove, MobilityFilter, SelectionState
-from opendrs.metrics import ImbalanceMetric, LoadModel, missing_metrics, node_loads
+from opendrs.metrics import ImbalanceMetric, LoadModel, node_loads
 from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot
 from opendrs.planning import GroupMove, sequence_in_order
 from opendrs.policies.balance_gates import gated
@@ -31,6 +32,7 @@ from opendrs.policies.load_metrics import (
     load_metrics,
 )
 from opendrs.policies.preconditions import (
+    MeasuredPart,
     planning_notes,
     unmet_precondition,
     unplaceable_guests,
@@ -90,9 +92,11 @@ class AutoRebalance:
         precondition = unmet_precondition(snapshot, self.load_model)
         if precondition is not None:
             return Decision(precondition[0], memory, detail=precondition[1])
-        if missing := missing_metrics(snapshot, self.load_model):
-            detail = f"{missing}; required for a plan"
-            return Decision(DecisionReason.METRICS_MISSING, memory, detail=detail)
+        part = MeasuredPart.of(snapshot, self.load_model)
+        return part.name_unmeasured(self._decide(part.snapshot, memory))
+
+    def _decide(self, snapshot: Snapshot, memory: int) -> Decision[int]:
+        """Return the decision on *snapshot*, of which all or nothing is measured."""
         loads = node_loads(snapshot, self.load_model)
         before = load_imbalance(loads, self.imbalance_metric)
         imbalance = imbalance_text(before, self.imbalance_metric)

@@ -205,8 +205,32 @@ def test_migration_in_progress_postpones_decision(memory: int) -> None:
     assert decision.detail.endswith(": small")
 
 
-def test_node_without_metrics_gives_metrics_missing() -> None:
+def test_unmeasured_node_is_left_out_and_the_others_balanced_as_without_it() -> None:
+    guests = {"vm": ("a", 0.3)}
+    blind = cluster({"a": 0.8, "b": None, "c": 0.2}, guests)
+
+    decision = AT_ONCE.decide(blind, 2)
+
+    alone = AT_ONCE.decide(cluster({"a": 0.8, "c": 0.2}, guests), 2)
+    assert decision.unmeasured == ("b",)
+    assert "nodes.b.usage: cpu, memory" in decision.notes[0]
+    assert (decision.plan, decision.reason) == (alone.plan, alone.reason)
+    assert decision.reason is DecisionReason.IMPROVES_BALANCE
+    assert (decision.before, decision.after) == (alone.before, alone.after)
+
+
+def test_hold_counts_cycles_with_an_unmeasured_node() -> None:
     blind = cluster({"a": 0.8, "b": None, "c": 0.2}, {"vm": ("a", 0.3)})
+
+    decision = AutoRebalance(hold=3).decide(blind, 1)
+
+    assert decision.reason is DecisionReason.HOLD_NOT_REACHED
+    assert decision.memory == 2
+    assert decision.unmeasured == ("b",)
+
+
+def test_one_measured_node_gives_metrics_missing() -> None:
+    blind = cluster({"a": 0.8, "b": None}, {"vm": ("a", 0.3)})
 
     decision = AT_ONCE.decide(blind, 2)
 

@@ -32,7 +32,7 @@ from support.builders import cluster, guest_ids
 A, B, C, D = (NodeId(name) for name in "abcd")
 GUESTS = {f"g{i}": ("a", 0.2) for i in range(1, 5)}
 PILED = cluster({"a": 0.8, "b": 0.0, "c": None}, {**GUESTS, "x": ("c", 0.2)})
-BALANCING: tuple[Policy[Any], ...] = (Balance(), Optimize())
+BALANCING: tuple[Policy[Any], ...] = (Balance(), AutoRebalance(hold=0), Optimize())
 
 
 def targets(policy: Policy[Any], snapshot: Snapshot) -> set[str]:
@@ -147,13 +147,6 @@ def test_a_repair_before_a_policy_names_the_node() -> None:
 
     assert decision.repair_first
     assert decision.unmeasured == (C,)
-
-
-def test_auto_rebalance_waits_as_the_original_does() -> None:
-    decision = AutoRebalance(hold=0).decide(PILED, 2)
-
-    assert decision.reason is DecisionReason.METRICS_MISSING
-    assert (decision.memory, decision.plan) == (2, EMPTY_PLAN)
 
 
 def test_a_drain_passes_over_the_node() -> None:
