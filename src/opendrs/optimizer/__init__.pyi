@@ -1,3 +1,5 @@
+from .beam import BeamLimits as BeamLimits
+from .beam import BeamPlacements as BeamPlacements
 from .bounds.lower_bound import lower_bound as lower_bound
 from .evaluation import Solution as Solution
 from .evaluation import cost_breakdown as cost_breakdown

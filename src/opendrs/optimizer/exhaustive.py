@@ -78,6 +78,7 @@ class PlacementGraph:
         transfer: Amount that each move of a unit transfers; shape (U,).
         migrations: Number of migrations of each move of a unit; shape (U,).
         returns: True for units that may move more than once; shape (U,).
+        subset: Only placements that count, the origin first, or None for all; (U, S).
     """
 
     origin: Indices
@@ -93,6 +94,7 @@ class PlacementGraph:
     migrations: Indices
     returns: Mask
     limits: tuple[UnitLimit, ...] = ()
+    subset: Indices | None = None
 
     @property
     def unit_count(self) -> int:
@@ -112,17 +114,23 @@ class PlacementGraph:
     @cached_property
     def count(self) -> int:
         """Number of placements, S."""
+        if self.subset is not None:
+            return int(self.subset.shape[1])
         return int(self.node_count**self.unit_count)
 
     @cached_property
     def assignments(self) -> Indices:
         """Node of each unit in each placement; shape (U, S)."""
+        if self.subset is not None:
+            return self.subset
         placements = np.arange(self.count)
         return np.array([placements // each % self.node_count for each in self.strides])
 
     @cached_property
     def start(self) -> int:
         """The placement of the origin."""
+        if self.subset is not None:
+            return 0
         return int(self.strides @ self.origin)
 
     @cached_property

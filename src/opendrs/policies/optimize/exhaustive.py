@@ -1,5 +1,7 @@
 """The best plan of a small cluster: all placements that safe migrations reach.
 
+In a cluster that is too large for that, a beam search finds good ones among them.
+
 Guests move one by one, except those that a strict affinity rule keeps together now. A
 rule about guests on several nodes may thus be repaired, or stay violated, while one of
 them moves.
@@ -19,6 +21,8 @@ from opendrs.arrays import MoveGroup, SkippedGuest, SkipReason
 from opendrs.model import Guest, GuestId
 from opendrs.optimizer import (
     FEASIBILITY_SLACK,
+    BeamLimits,
+    BeamPlacements,
     Floats,
     Indices,
     Mask,
@@ -44,6 +48,10 @@ from opendrs.policies.optimize.placement_costs import PlacementCosts
 from opendrs.policies.optimize.small_cluster import SmallCluster
 from opendrs.policies.preconditions import cluster_notes
 
+MAX_WIDTH = 200  # placements that a beam search keeps after each number of moves
+MOVES_PER_LAYER = 16_000  # of all of these: some hundredths of a second
+MAX_BEAM_MOVES = 16  # moves of a path of a beam search
+
 
 def exhaustive_plan(context: OptimizeContext) -> CandidatePlan | None:
     """Return the best of all plans; None if there are too many placements."""
@@ -53,8 +61,24 @@ def exhaustive_plan(context: OptimizeContext) -> CandidatePlan | None:
     return _ExhaustiveSearch(_context_of(context, small.cluster), small).best_plan()
 
 
+def beam_plan(context: OptimizeContext) -> CandidatePlan | None:
+    """Return the best plan that a beam search finds; None if there are too many units.
+
+    Its context has the units that move as groups.
+    """
+    small = SmallCluster.of(context.cluster, context.groups, complete=False)
+    if small is None:
+        return None
+    price = context.transfer_price if context.budget.knee else 0.0
+    context = replace(
+        _context_of(context, small.cluster),
+        problem=context.encode(small.cluster, context.budget),
+    )
+    return _ExhaustiveSearch(context, small).beam_plan(price)
+
+
 class _ExhaustiveSearch:
-    """All placements of the units of a small cluster, with their values.
+    """Placements of the units of a small cluster, with their values.
 
     Args:
         context: Decision context, whose move groups are the units.
@@ -75,17 +99,49 @@ class _ExhaustiveSearch:
             problem = self._with_knee_price(problem)
         reached = self._reached(problem)
         transfer = reached.transfer
-        values = self._values(problem)
+        values = self._values(problem, self._small)
         if math.isfinite(budget.gib):
             allowed = transfer <= problem.budgets[GIB_ROW] * (1 + FEASIBILITY_SLACK)
         else:
             allowed = np.isfinite(transfer)
-            displaced = self._graph.assignments != self._graph.origin[:, None]
-            values += transfer - problem.move_cost @ displaced  # cost of detours
+            values += self._detour_cost(problem, transfer)
         best = self._best(allowed, values, transfer)
         within = self._is_candidate & (transfer <= transfer[best])
         bound = math.sqrt(float(self._imbalance[within].min()))
         return self._plan(problem, best, reached.path(best), bound)
+
+    def beam_plan(self, price: float) -> CandidatePlan:
+        """Return the plan to the best placement that a beam search reaches.
+
+        Args:
+            price: Least cost of the transfer of a GiB.
+        """
+        problem, context = self._problem, self._context
+        cost = price * self._cluster.movable.migration_cost
+        problem = replace(problem, move_cost=np.maximum(problem.move_cost, cost))
+        most = math.inf
+        if math.isfinite(context.budget.gib):
+            most = float(problem.budgets[GIB_ROW]) * (1 + FEASIBILITY_SLACK)
+        moves = self._graph.unit_count * self._graph.node_count
+        limits = BeamLimits(
+            width=min(MAX_WIDTH, MOVES_PER_LAYER // moves),
+            moves=MAX_BEAM_MOVES,
+            migrations=context.budget.migrations,
+            transfer=most,
+        )
+        graph = replace(self._graph, transfer=self._transfer(problem))
+
+        def evaluate_all(assignments: Indices) -> tuple[Floats, Floats]:
+            restricted = self._small.restricted(assignments)
+            return self._rank(restricted), self._values(problem, restricted)
+
+        beam = BeamPlacements(graph, evaluate_all, limits)
+        found = _ExhaustiveSearch(context, self._small.restricted(beam.assignments))
+        values = found._values(problem, found._small)
+        if math.isinf(most):
+            values += found._detour_cost(problem, beam.transfer)
+        best = found._best(np.isfinite(beam.transfer), values, beam.transfer)
+        return found._plan(problem, best, beam.path(best), None)
 
     def _best(self, allowed: Mask, values: Floats, transfer: Floats) -> int:
         """Return the best of the *allowed* candidates; all arguments (S,).
@@ -94,7 +150,8 @@ class _ExhaustiveSearch:
         """
         found = np.flatnonzero(self._is_candidate & allowed)
         rounded = np.round(values[found], 12)
-        order = np.lexsort((transfer[found], rounded, self._rank[found]))
+        rank = self._rank(self._small)[found]
+        order = np.lexsort((transfer[found], rounded, rank))
         return int(found[order[0]])
 
     @cached_property
@@ -156,19 +213,24 @@ class _ExhaustiveSearch:
                 ends &= row[assignments[unit]]
         return ends
 
-    @cached_property
-    def _rank(self) -> Floats:
+    def _rank(self, small: SmallCluster) -> Floats:
         """Number of violated strict rules, if their repair comes first; shape (S,)."""
         if self._context.priorities[0] is Goal.REPAIR:
-            return self._small.violations[0]
-        return np.zeros(self._graph.count)
+            return small.violations[0]
+        return np.zeros(small.graph.count)
 
-    def _values(self, problem: Problem) -> Floats:
+    def _values(self, problem: Problem, small: SmallCluster) -> Floats:
         """Return the costs of all placements, with those of moves; shape (S,)."""
-        costs = placement_costs(problem, self._graph.assignments)
+        costs = placement_costs(problem, small.graph.assignments)
         weight = self._context.objective.weight("violation")
-        values: Floats = costs + weight * self._small.violations[1]
+        values: Floats = costs + weight * small.violations[1]
         return values
+
+    def _detour_cost(self, problem: Problem, transfer: Floats) -> Floats:
+        """Return the cost of *transfer* beyond that of one move of each unit; (S,)."""
+        displaced = self._graph.assignments != self._graph.origin[:, None]
+        cost: Floats = transfer - problem.move_cost @ displaced
+        return cost
 
     def _reached(self, problem: Problem) -> ReachablePlacements:
         graph = replace(self._graph, transfer=self._transfer(problem))
@@ -177,7 +239,8 @@ class _ExhaustiveSearch:
     def _with_knee_price(self, problem: Problem) -> Problem:
         """Return *problem* with the price per GiB at the knee of gain over transfer."""
         transfer = self._reached(problem).transfer
-        best = self._best(np.isfinite(transfer), self._values(problem), transfer)
+        values = self._values(problem, self._small)
+        best = self._best(np.isfinite(transfer), values, transfer)
         displaced = self._graph.assignments[:, best] != self._graph.origin
         moved = float(self._cluster.movable.transfer[displaced].sum())
         gain = float(self._imbalance[self._graph.start] - self._imbalance[best])
@@ -191,7 +254,7 @@ class _ExhaustiveSearch:
         problem: Problem,
         placement: int,
         path: Sequence[UnitMove],
-        bound: float,
+        bound: float | None,
     ) -> CandidatePlan:
         """Return the plan with the moves of *path*."""
         context, cluster = self._context, self._cluster

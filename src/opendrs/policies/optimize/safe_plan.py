@@ -4,6 +4,8 @@ All plans of a small cluster are compared. In a larger one, the optimizer search
 sequencing orders the migrations. A migration without a safe order is forbidden in a
 further search: its guests move to another node, or others move in their place. The best
 of these plans counts, not the last one. Single moves then repair what remains violated.
+In a cluster of few nodes and guests, the plan of a beam search competes, which tries
+safe migrations step by step.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from opendrs.policies.optimize.candidate import (
     with_single_repairs,
 )
 from opendrs.policies.optimize.context import OptimizeContext
-from opendrs.policies.optimize.exhaustive import exhaustive_plan
+from opendrs.policies.optimize.exhaustive import beam_plan, exhaustive_plan
 from opendrs.policies.optimize.objective import Goal
 
 REPLAN_ITERATIONS = 100  # moves per group of a further search
@@ -79,7 +81,8 @@ def _safe_plan(
     """Return the best plan with an order in which every step is safe.
 
     In a small cluster, the plans for smaller budgets compete, so that a larger budget
-    gives no worse plan. A search that a clock ends leaves no time for them.
+    gives no worse plan. A search that a clock ends leaves no time for them. The plan of
+    the beam search competes as well.
     """
     plan = exhaustive_plan(context)
     if plan is not None:
@@ -92,9 +95,14 @@ def _safe_plan(
             plans += search(context.within(smaller))
             smaller = smaller.smaller
     best = plans[0]
+    rank = partial(_rank, fewest_migrations=fewest_migrations)
     if len(plans) > 1:
-        best = min(plans, key=partial(_rank, fewest_migrations=fewest_migrations))
-    return replace(best.explained(), context=context)
+        best = min(plans, key=rank)
+    best = replace(best.explained(), context=context)
+    stepwise = beam_plan(context)
+    if stepwise is not None and rank(replace(stepwise, context=context)) < rank(best):
+        return stepwise
+    return best
 
 
 def _searched_budget(

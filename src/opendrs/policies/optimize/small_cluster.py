@@ -7,7 +7,7 @@ guests.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, product
 
@@ -45,21 +45,35 @@ from opendrs.rules import Violation, domains, drain_rules
 
 StrictRule = Affinity | AntiAffinity | MutualAntiAffinity | NodeAffinity
 MAX_PLACEMENTS = 60_000  # some tenths of a second
+MAX_MOVES = 200  # units times nodes of a cluster whose good placements are searched
 MAX_BITS = 62  # violations of node rules that one unit can have
 
 
 def small_cluster_units(
-    snapshot: Snapshot, groups: MovableGroups, nodes: Collection[NodeId]
+    snapshot: Snapshot,
+    groups: MovableGroups,
+    nodes: Collection[NodeId],
+    *,
+    complete: bool = True,
 ) -> tuple[EncodedGroup, ...]:
-    """Return the guests that may migrate; empty if they have too many placements.
+    """Return the guests that may migrate; empty if they are too many.
 
-    Each is on one node, with those that must move with it. The arguments are those of
-    `movable_units`.
+    Each is on one node, with those that must move with it. The first arguments are
+    those of `movable_units`.
+
+    Args:
+        snapshot: The cluster.
+        groups: Its move groups.
+        nodes: Nodes with metrics.
+        complete: Whether all placements are examined, or good ones are searched.
     """
     units: list[EncodedGroup] = []
     for unit in movable_units(snapshot, groups, nodes):
         units.append(EncodedGroup(unit, unit[0].node))
-        if len(nodes) ** len(units) > MAX_PLACEMENTS:
+        is_few = len(nodes) * len(units) <= MAX_MOVES
+        if complete:
+            is_few = len(nodes) ** len(units) <= MAX_PLACEMENTS
+        if not is_few:
             return ()
     return tuple(units)
 
@@ -110,19 +124,34 @@ class SmallCluster:
         ]
 
     @classmethod
-    def of(cls, cluster: EncodedCluster, groups: MovableGroups) -> SmallCluster | None:
-        """Return the placements of *cluster*; None if they are too many.
+    def of(
+        cls, cluster: EncodedCluster, groups: MovableGroups, *, complete: bool = True
+    ) -> SmallCluster | None:
+        """Return the placements of *cluster*; None if its units are too many.
 
         Disks that change their storage make the space of a placement depend on the way
         to it: then it is None as well.
+
+        Args:
+            cluster: The cluster.
+            groups: Its move groups.
+            complete: Whether all placements are examined, or good ones are searched.
         """
         if cluster.arrays.space.names and any(
             map(has_mapped_copies, cluster.snapshot.guests.values())
         ):
             return None
-        units = small_cluster_units(cluster.snapshot, groups, cluster.node_ids)
+        units = small_cluster_units(
+            cluster.snapshot, groups, cluster.node_ids, complete=complete
+        )
         small = cls(cluster.with_groups(units))
         return None if not units or small._has_too_many_rules else small
+
+    def restricted(self, assignments: Indices) -> SmallCluster:
+        """Return the cluster with these placements only; shape (U, S)."""
+        other = SmallCluster(self.cluster)
+        other.graph = replace(self.graph, subset=assignments)
+        return other
 
     @property
     def _has_too_many_rules(self) -> bool:
