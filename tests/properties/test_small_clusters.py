@@ -44,6 +44,12 @@ LIMITS = Limits(
 )
 SIZES = ((2, 7), (3, 4), (3, 5), (4, 4))
 MARGIN = 0.01  # least part of the imbalance by which a plan may be worse
+# Budgets, with the most GiB and migrations that they allow.
+BUDGETS = (
+    ("unlimited", math.inf, math.inf),
+    ("60 GiB", 60.0, math.inf),
+    ("2 migrations", math.inf, 2),
+)
 
 
 def tiny_cluster(seed: int) -> Snapshot:
@@ -151,11 +157,12 @@ def require_best(snapshot: Snapshot, limits: Limits = LIMITS) -> None:
     `repair` has to leave as few violated rules as is possible.
     """
     reached = reached_placements(snapshot, limits).values()
-    values = [(each.gib, value_of(each)) for each in reached]
-    for budget, gib in (("unlimited", math.inf), ("60 GiB", 60.0)):
-        best = min(value for transferred, value in values if transferred <= gib)
+    values = [(each.gib, each.migrations, value_of(each)) for each in reached]
+    for budget, gib, migrations in BUDGETS:
+        within = [x for x in values if x[0] <= gib and x[1] <= migrations]
+        best = min(value for _, _, value in within)
         _require_best_within(budget, best, snapshot, limits)
-    _require_fewest_repairs(min(value for _, value in values), snapshot, limits)
+    _require_fewest_repairs(min(value for _, _, value in values), snapshot, limits)
 
 
 def _require_best_within(
@@ -166,7 +173,7 @@ def _require_best_within(
     after = applied(snapshot, decision)
 
     assert not unsafe_states(snapshot, decision.plan, limits)
-    assert Reached(after, 0.0).violated == ViolationCount(rules, pairs), budget
+    assert Reached(after, 0.0, 0).violated == ViolationCount(rules, pairs), budget
     assert deviation(after) <= least * (1 + MARGIN) + 1e-9, budget
     for note in decision.notes:
         if note.startswith("distance from the optimum:") and "at least " in note:
@@ -180,7 +187,7 @@ def _require_fewest_repairs(best: Value, snapshot: Snapshot, limits: Limits) -> 
     after = applied(snapshot, decision)
 
     assert not unsafe_states(snapshot, decision.plan, limits)
-    assert Reached(after, 0.0).violated == ViolationCount(rules, pairs)
+    assert Reached(after, 0.0, 0).violated == ViolationCount(rules, pairs)
 
 
 # Beside the first ones: steps that passed each other on a node in spite of a rule that

@@ -33,10 +33,12 @@ class Reached:
     Attributes:
         snapshot: The cluster in it.
         gib: Least memory to transfer to it.
+        migrations: Least number of migrations to it, perhaps by another path.
     """
 
     snapshot: Snapshot
     gib: float
+    migrations: int
 
     @property
     def violated(self) -> ViolationCount:
@@ -47,7 +49,7 @@ class Reached:
 def reached_placements(
     snapshot: Snapshot, limits: Limits, gib: float = float("inf")
 ) -> Mapping[Placement, Reached]:
-    """Return the placements that safe migrations reach, with the least transfer.
+    """Return the placements that safe migrations reach, with the least effort.
 
     Args:
         snapshot: A cluster whose guests all run; cooldowns are not considered.
@@ -56,25 +58,46 @@ def reached_placements(
     """
     names = sorted(snapshot.guests)
     start = _placement(snapshot, names)
-    found: dict[Placement, Reached] = {}
+    found: dict[Placement, float] = {}
+    moves_from: dict[Placement, list[tuple[int, Placement]]] = {}
     queue = [(0.0, start)]
     snapshots = {start: snapshot}
     while queue:
         cost, placement = heapq.heappop(queue)
         if placement in found:
             continue
-        here = found[placement] = Reached(snapshots[placement], cost)
-        for moves in _joint_moves(here.snapshot):
-            size = sum(here.snapshot.guests[m.guest].usage.memory or 0 for m in moves)
+        found[placement], here = cost, snapshots[placement]
+        moves_from[placement] = []
+        for moves in _joint_moves(here):
+            size = sum(here.guests[m.guest].usage.memory or 0 for m in moves)
             total = cost + size / GIB
-            if total > gib or check(moves, here.snapshot, limits) is not None:
+            if total > gib or check(moves, here, limits) is not None:
                 continue
-            after = here.snapshot.apply(*moves)
+            after = here.apply(*moves)
             key = _placement(after, names)
+            moves_from[placement].append((len(moves), key))
             if key not in found:
                 snapshots.setdefault(key, after)
                 heapq.heappush(queue, (total, key))
-    return found
+    fewest = _fewest_migrations(start, moves_from)
+    return {
+        key: Reached(snapshots[key], cost, fewest[key]) for key, cost in found.items()
+    }
+
+
+def _fewest_migrations(
+    start: Placement, moves_from: Mapping[Placement, list[tuple[int, Placement]]]
+) -> dict[Placement, int]:
+    """Return the least number of migrations to each placement."""
+    fewest: dict[Placement, int] = {}
+    queue = [(0, start)]
+    while queue:
+        count, placement = heapq.heappop(queue)
+        if placement not in fewest:
+            fewest[placement] = count
+            for size, after in moves_from[placement]:
+                heapq.heappush(queue, (count + size, after))
+    return fewest
 
 
 def _placement(snapshot: Snapshot, names: list[GuestId]) -> Placement:
