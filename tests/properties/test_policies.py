@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -39,6 +37,7 @@ from opendrs.policies.pressure import PressureRelief
 from opendrs.policies.threshold_rebalance import IncusVersion, ThresholdRebalance
 from opendrs.rules import new_violations
 from support.imbalanced_clusters import imbalanced_clusters
+from support.oracles.gates import gated_loads, steps_below_gates
 from support.oracles.interleavings import migration_of, step_units, unsafe_states
 from support.strategies import snapshots
 
@@ -267,33 +266,35 @@ def test_nothing_is_balanced_below_the_gates(
     decision = decide(policy, snapshot)
 
     event(str(decision.reason))
-    if any(load > gate for load, gate in _gated_loads(policy, snapshot)):
+    loads = gated_loads(snapshot, limits, static=_is_static(policy))
+    if any(load > gate for load, gate in loads):
         assert decision == free
     elif limits.balance_above_cpu_load is not None:
         assert decision.reason is not DecisionReason.IMPROVES_BALANCE
 
 
-def _gated_loads(
+@given(AUTO | BALANCE | THRESHOLD | OPTIMIZE, CLUSTERS)
+def test_no_step_below_the_gates_is_for_balance(
     policy: Policy[Any], snapshot: Snapshot
-) -> Iterator[tuple[float, float]]:
-    """Yield the loads of each online node with a known load, with their gates."""
-    limits = policy.limits
+) -> None:
+    limits, static = policy.limits, _is_static(policy)
+    gated = replace(limits, balance_above_cpu_load=0.9, balance_above_memory_load=0.9)
+    if {Goal.CONTENTION, Goal.CONSOLIDATION} & {*getattr(policy, "priorities", ())}:
+        return
+
+    found = steps_below_gates(
+        snapshot, decide(policy, snapshot).plan, gated, static=static
+    )
+    plan = decide(replace(policy, limits=gated), snapshot).plan  # type: ignore[type-var]
+
+    event(f"{len(found)} steps without the gates")
+    assert steps_below_gates(snapshot, plan, gated, static=static) == []
+
+
+def _is_static(policy: Policy[Any]) -> bool:
+    """Return True if the gates of *policy* compare the limits of the guests."""
     load_model = getattr(policy, "load_model", LoadModel.DYNAMIC)
-    static = load_model is LoadModel.STATIC and policy.name != "threshold-rebalance"
-    for name, node in snapshot.nodes.items():
-        cpu, memory = node.usage.cpu, node.usage.memory
-        if static:
-            there = [
-                guest.limit
-                for guest in snapshot.guests.values()
-                if guest.limit is not None and name in guest.occupied_nodes
-            ]
-            cpu = sum(each.cpu for each in there)
-            memory = sum(each.memory for each in there)
-        if node.online and node.capacity and cpu is not None and memory is not None:
-            yield cpu / node.capacity.cpu, limits.balance_above_cpu_load or math.inf
-            part = memory / node.capacity.memory
-            yield part, limits.balance_above_memory_load or math.inf
+    return load_model is LoadModel.STATIC and policy.name != "threshold-rebalance"
 
 
 @given(AUTO, CLUSTERS)
