@@ -24,7 +24,7 @@ from opendrs.optimizer.problem import Floats, Indices
 Keys = npt.NDArray[np.uint64]
 # Rank and value of each placement, both of shape (S,); the least is the best.
 Evaluation = Callable[[Indices], tuple[Floats, Floats]]
-MAX_UNIMPROVED = 3  # moves in a row without a better placement
+MAX_UNIMPROVED = 5  # moves in a row without a better placement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,8 +48,8 @@ from opendrs.policies.optimize.placement_costs import PlacementCosts
 from opendrs.policies.optimize.small_cluster import SmallCluster
 from opendrs.policies.preconditions import cluster_notes
 
-MAX_WIDTH = 200  # placements that a beam search keeps after each number of moves
-MOVES_PER_LAYER = 16_000  # of all of these: some hundredths of a second
+MAX_WIDTH = 1000  # placements that a beam search keeps after each number of moves
+MAX_LAYER_SIZE = 640_000  # of these, times their moves and units: 0.02 to 0.05 s
 MAX_BEAM_MOVES = 16  # moves of a path of a beam search
 
 
@@ -122,9 +122,9 @@ class _ExhaustiveSearch:
         most = math.inf
         if math.isfinite(context.budget.gib):
             most = float(problem.budgets[GIB_ROW]) * (1 + FEASIBILITY_SLACK)
-        moves = self._graph.unit_count * self._graph.node_count
+        units, moves = self._graph.unit_count, self._graph.violated.size
         limits = BeamLimits(
-            width=min(MAX_WIDTH, MOVES_PER_LAYER // moves),
+            width=min(MAX_WIDTH, MAX_LAYER_SIZE // (units * moves)),
             moves=MAX_BEAM_MOVES,
             migrations=context.budget.migrations,
             transfer=most,
