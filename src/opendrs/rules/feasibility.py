@@ -202,7 +202,9 @@ class FeasibilityChecker:
         if not any(guest.disks for guest in group):
             return None
         required = required_space(group, self._snapshot.nodes)
-        return space_shortage(required, self._available_space[node])
+        storages = self._snapshot.nodes[node].storages or ()
+        unknown = {storage.id for storage in storages if storage.free is None}
+        return space_shortage(required, self._available_space[node], unknown)
 
     def _find_incompatibility(
         self, group: MoveGroup, node: Node

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from opendrs.model import (
     Guest,
@@ -71,12 +71,22 @@ def released_space(guest: Guest, node: Node) -> dict[str, float]:
     return released
 
 
-def space_shortage(required: Space, available: Space) -> str | None:
-    """Return the storage on which *required* does not fit, or None."""
+def space_shortage(
+    required: Space, available: Space, unknown: Container[str] = ()
+) -> str | None:
+    """Return the storage on which *required* does not fit, or None.
+
+    Args:
+        required: Bytes to copy to each storage.
+        available: Free space of the storages of the target.
+        unknown: Storages whose free space is unknown, so that *available* has none.
+    """
     for name, size in sorted(required.items()):
         if size == math.inf:
             return f"size of a disk to copy to {name} is unknown"
         left = available.get(name, 0.0) - size
+        if left < 0 and name in unknown:
+            return f"free space of {name} is unknown"
         if left < 0:
             return f"insufficient space on {name}: {format_memory(int(-left))} short"
     return None

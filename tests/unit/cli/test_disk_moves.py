@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from opendrs.config import write_snapshot
 from opendrs.config.platform_kinds import PlatformKind
 from opendrs.controller import SystemClock
 from opendrs.controller.serialization import cycle_record
-from opendrs.model import Limits, StorageGroup
+from opendrs.model import GIB, Disk, Limits, Storage, StorageGroup
 from opendrs.policies import Balance
 from opendrs.policies.optimize import Repair
 from opendrs.simulation import SimulatedPlatform
@@ -50,6 +50,27 @@ def plan(tmp_path: Path) -> tuple[str, ...]:
     write_snapshot(FULL, tmp_path / "cluster.json")
     (tmp_path / "opendrs.toml").write_text(GROUP)
     return ("plan", "cluster.json", "--policy", "balance")
+
+
+def test_unknown_free_space_is_the_reason_against_a_copy(
+    opendrs: RunOpendrs, tmp_path: Path
+) -> None:
+    (snapshot,) = recorded_snapshots({"v": ("a", [0.4]), "w": ("a", [0.4])})
+    disk = Disk(storage="zfs", size=GIB)
+    nodes = {
+        name: replace(node, storages=(Storage(id="zfs", shared=False),))
+        for name, node in snapshot.nodes.items()
+    }
+    guests = {
+        name: replace(guest, disks=(disk,)) for name, guest in snapshot.guests.items()
+    }
+    local = replace(snapshot, nodes=nodes, guests=guests)
+    write_snapshot(local, tmp_path / "cluster.json")
+    (tmp_path / "opendrs.toml").write_text("[limits]\nmigrate_local_disks = true\n")
+
+    result = opendrs("plan", "cluster.json", "--policy", "balance")
+
+    assert "b: free space of zfs is unknown" in result.out
 
 
 def test_plan_names_disk_storages_node_and_size(
