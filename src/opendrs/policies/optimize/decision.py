@@ -97,7 +97,8 @@ def _empty_decision(candidate: CandidatePlan) -> Decision[None]:
         reason = DecisionReason.NO_CANDIDATE
         *first, last = context.priorities
         goals = f"goals {', '.join(first)} or {last}" if first else f"goal {last}"
-        detail = f"no plan is better by the {goals}"
+        now = f"{IMBALANCE} {context.before.imbalance:.3f}"
+        detail = f"{now}; no plan is better by the {goals}"
         if context.budget.limits_time:
             detail += f" within {context.budget.minutes:g} min"
     return Decision(

@@ -39,17 +39,10 @@ from opendrs.policies.base import (
 from opendrs.policies.forecast import ExpectedLoad, require_horizon
 from opendrs.policies.optimize.budget import KNEE, Budget
 from opendrs.policies.optimize.contention import contention_thresholds, unmet_demand
-from opendrs.policies.optimize.context import (
-    OptimizeContext,
-    memory_fill,
-)
+from opendrs.policies.optimize.context import OptimizeContext, memory_fill
 from opendrs.policies.optimize.decision import explain_decision, idle_decision
 from opendrs.policies.optimize.encoding import EncodedCluster
-from opendrs.policies.optimize.metrics import (
-    IMBALANCE,
-    ClusterMetrics,
-    measure_cluster,
-)
+from opendrs.policies.optimize.metrics import IMBALANCE, ClusterMetrics, measure_cluster
 from opendrs.policies.optimize.movable_groups import (
     MovableGroups,
     movable_groups,
@@ -185,13 +178,16 @@ class Optimize:
     def decide(self, snapshot: Snapshot, memory: None) -> Decision[None]:
         """Return the plan with the largest benefit, and its lower bound."""
         del memory
-        stop = ScaledIterationLimit(
+        return self.decide_until(snapshot, self._iterations(MAX_ITERATIONS))
+
+    def _iterations(self, most: int) -> ScaledIterationLimit:
+        """Return the limit of a search that evaluates at most *most* moves."""
+        return ScaledIterationLimit(
             per_group=self.iterations_per_group,
             least=MIN_ITERATIONS,
-            most=MAX_ITERATIONS,
+            most=most,
             count=SEARCH_ROUNDS,
         )
-        return self.decide_until(snapshot, stop)
 
     @keeps_tolerance
     def decide_until(
@@ -210,17 +206,25 @@ class Optimize:
             return part.name_unmeasured(restored)
         gate = closed_gates(part.snapshot, self.limits, self.load_model)
         expected = ExpectedLoad.of(part.snapshot, self.forecast_horizon)
+        decision = self._search(expected, gate, stop)
+        if repairs and not decision.plan.steps:
+            restored = self._restored(part.snapshot)
+        if restored is None and expected.forecast and not decision.plan.steps:
+            short = self._iterations(MIN_ITERATIONS)
+            present = self._search(ExpectedLoad.of(part.snapshot, 0.0), gate, short)
+            if present.plan.steps:
+                now = f"{present.detail} for the load now"
+                decision = expected.delayed(decision, now)
+        return part.name_unmeasured(restored or decision)
+
+    def _search(
+        self, expected: ExpectedLoad, gate: str | None, stop: StoppingCriterion
+    ) -> Decision[None]:
+        """Return the decision on *expected*, with the parameters of `_prepare`."""
         prepared = self._prepare(expected, gate)
-        if not isinstance(prepared, Decision):
-            prepared = explain_decision(best_plan(prepared, stop))
-        elif expected.forecast:
-            present = self._prepare(ExpectedLoad.of(part.snapshot, 0.0), gate)
-            if not isinstance(present, Decision):
-                now = f"{IMBALANCE} {present.before.imbalance:.3f} now"
-                prepared = expected.delayed(prepared, now)
-        if repairs and not prepared.plan.steps:
-            prepared = self._restored(part.snapshot) or prepared
-        return part.name_unmeasured(prepared)
+        if isinstance(prepared, Decision):
+            return prepared
+        return explain_decision(best_plan(prepared, stop))
 
     def _restored(self, snapshot: Snapshot) -> Decision[None] | None:
         """Return the plan that makes failures tolerated, or None if none is needed."""
