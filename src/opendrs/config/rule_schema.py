@@ -11,8 +11,12 @@ from pydantic import (
     Field,
     JsonValue,
     TypeAdapter,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
     with_config,
 )
+from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict  # pydantic rejects that of Python 3.11
 
 from opendrs.config.schema_types import STRICT, Name, NonEmptyNames
@@ -158,6 +162,21 @@ class TagExclusionEntry(TypedDict):
     origin: NotRequired[RuleOrigin]
 
 
+def _require_priority(
+    value: object, handler: ValidatorFunctionWrapHandler
+) -> str | float:
+    """Return *value*; reject it with one error for both forms of a priority."""
+    try:
+        priority: str | float = handler(value)
+    except ValidationError:
+        raise PydanticCustomError(
+            "priority",
+            "expected low, normal, high, or a number from {least} to {most}",
+            {"least": f"{MIN_PRIORITY:g}", "most": f"{MAX_PRIORITY:g}"},
+        ) from None
+    return priority
+
+
 @with_config(STRICT)
 class GuestPriorityEntry(TypedDict):
     """The contention and the migrations of these guests count with this weight."""
@@ -166,6 +185,7 @@ class GuestPriorityEntry(TypedDict):
     value: Annotated[
         Literal["low", "normal", "high"]
         | Annotated[float, Field(ge=MIN_PRIORITY, le=MAX_PRIORITY)],
+        WrapValidator(_require_priority),
         Field(description="Weight: low is 0.5, normal 1, high 2, or a number."),
     ]
     guests: NotRequired[NonEmptyNames]

@@ -378,6 +378,11 @@ def guest_with(**fields: object) -> dict[str, Any]:
             "node-affinity rule: guests: expected at least 1, got 0",
         ),
         (
+            document(rules=[{"kind": "priority", "value": "urgent", "tags": ["a"]}]),
+            "rules[0].value: expected low, normal, high, or a number from 0.01 to 100, "
+            'got "urgent"',
+        ),
+        (
             document(rules=[{"kind": "priority", "value": 2}]),
             "priority rule: guests and tags together: expected at least 1, got 0",
         ),
