@@ -379,8 +379,10 @@ def guest_with(**fields: object) -> dict[str, Any]:
         ),
         (
             document(rules=[{"kind": "priority", "value": "urgent", "tags": ["a"]}]),
-            "rules[0].value: expected low, normal, high, or a number from 0.01 to 100, "
-            'got "urgent"',
+            (
+                "rules[0].value: expected low, normal, high, or a number from 0.01 to "
+                '100, got "urgent"'
+            ),
         ),
         (
             document(rules=[{"kind": "priority", "value": 2}]),
