@@ -107,8 +107,10 @@ class CandidatePlan:
         """Return the plan with the reasons of its moves as details of the steps."""
         details = dict(
             chain(
-                _move_details(self.context, self.problem, self.solution.assignment),
-                _repair_details(self.context, self.single),
+                _move_details(
+                    self.context, self.problem, self.solution.assignment, self.snapshot
+                ),
+                _repair_details(self.context, self.single, self.snapshot),
             )
         )
         plan = self.sequenced.plan
@@ -270,7 +272,7 @@ def _guests_and_target(
 
 
 def _move_details(
-    context: OptimizeContext, problem: Problem, assignment: Indices
+    context: OptimizeContext, problem: Problem, assignment: Indices, after: Snapshot
 ) -> _Details:
     """Yield the explanations of the moves to *assignment*, by guest and target."""
     cluster = context.cluster
@@ -280,14 +282,16 @@ def _move_details(
     value = loss_of_return(problem, assignment, groups)
     compared = set(np.argsort(-value, kind="stable")[:MAX_COMPARED].tolist())
     waits = context.before.thresholds.waits
-    explanations = MoveExplanations(cluster, problem, assignment, waits)
+    explanations = MoveExplanations(cluster, problem, assignment, after, waits)
     for index, group in enumerate(groups):
         guests, target = _guests_and_target(cluster, assignment, group)
         detail = explanations.explain(group, compared=index in compared)
         yield from (((guest.id, target), detail) for guest in guests)
 
 
-def _repair_details(context: OptimizeContext, single: Sequence[RepairMove]) -> _Details:
+def _repair_details(
+    context: OptimizeContext, single: Sequence[RepairMove], after: Snapshot
+) -> _Details:
     """Yield the explanations of single repairs, by guest and target."""
     if not single:
         return
@@ -296,7 +300,8 @@ def _repair_details(context: OptimizeContext, single: Sequence[RepairMove]) -> _
     problem = context.encode(cluster, context.budget)
     targets = [cluster.arrays.index[each.target] for each in single]
     waits = context.before.thresholds.waits
-    explanations = MoveExplanations(cluster, problem, np.array(targets), waits)
+    assignment = np.array(targets)
+    explanations = MoveExplanations(cluster, problem, assignment, after, waits)
     for group, each in enumerate(single):
         detail = explanations.explain(group, compared=False)
         yield from (((guest.id, each.target), detail) for guest in each.guests)

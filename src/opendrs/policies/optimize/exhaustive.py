@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from opendrs.arrays import MoveGroup, SkippedGuest, SkipReason
-from opendrs.model import Guest, GuestId
+from opendrs.model import Guest, GuestId, Snapshot
 from opendrs.optimizer import (
     FEASIBILITY_SLACK,
     BeamLimits,
@@ -272,7 +272,8 @@ class _ExhaustiveSearch:
     ) -> Iterator[GroupMove]:
         cluster = self._cluster
         waits = self._context.before.thresholds.waits
-        explanations = MoveExplanations(cluster, problem, assignment, waits)
+        after = self._after(path)
+        explanations = MoveExplanations(cluster, problem, assignment, after, waits)
         last = {each.unit: index for index, each in enumerate(path)}
         moved = sorted(last)
         values = dict(
@@ -289,6 +290,16 @@ class _ExhaustiveSearch:
             value = float(values[each.unit])
             yield GroupMove(tuple(guests), target, detail, value)
             now[each.unit] = [replace(guest, node=target) for guest in guests]
+
+    def _after(self, path: Sequence[UnitMove]) -> Snapshot:
+        """Return the cluster with the guests on the last targets of *path*."""
+        snapshot, cluster = self._context.snapshot, self._cluster
+        guests = dict(snapshot.guests)
+        for each in path:
+            for guest in cluster.groups[each.unit].guests:
+                target = cluster.node_ids[each.target]
+                guests[guest.id] = replace(guests[guest.id], node=target)
+        return replace(snapshot, guests=guests)
 
 
 def _context_of(context: OptimizeContext, cluster: EncodedCluster) -> OptimizeContext:

@@ -22,17 +22,16 @@ from opendrs.policies.load_metrics import describe_infeasible_nodes
 from opendrs.policies.optimize.context import OptimizeContext
 from opendrs.policies.optimize.encoding import CPU, EncodedCluster
 from opendrs.policies.optimize.movable_groups import EncodedGroup
+from opendrs.policies.optimize.repaired_rules import RepairedRules
 from opendrs.rules import (
     MILLICORES,
     AvailableMemory,
-    Violation,
     available_memory,
     required_memory,
     split_drains,
     usable_memory,
     violations,
 )
-from opendrs.rules.maintenance import ORIGIN as MAINTENANCE
 
 MAX_NOTES = 5  # violations, and nodes, that are explained
 MAX_GUESTS = 3  # largest guests of an overfull node that are explained
@@ -148,6 +147,7 @@ class MoveExplanations:
         cluster: Cluster before the plan.
         problem: Problem that was solved.
         assignment: Node of each group after the plan.
+        after: Cluster after the plan.
         waits: Description of the present stalls of each guest.
     """
 
@@ -156,6 +156,7 @@ class MoveExplanations:
         cluster: EncodedCluster,
         problem: Problem,
         assignment: Indices,
+        after: Snapshot,
         waits: Mapping[GuestId, str],
     ) -> None:
         self._cluster = cluster
@@ -164,7 +165,7 @@ class MoveExplanations:
         self._assignment = assignment
         self._before = cluster.load_in(cluster.snapshot)
         self._load = loads(problem, assignment)
-        self._violation_of = dict(_violation_by_guest(cluster.snapshot))
+        self._repaired = RepairedRules(cluster.snapshot, after)
 
     def explain(self, group: int, *, compared: bool) -> str:
         """Return the explanation of the move of *group*.
@@ -225,23 +226,15 @@ class MoveExplanations:
         return f"{self._cluster.node_ids[node]} ({', '.join(texts)})"
 
     def _reasons(self, encoded: EncodedGroup, moving: Sequence[Guest]) -> Iterator[str]:
-        names = [guest.id for guest in encoded.guests]
         for guest in moving:
             if guest.id in self._waits:
                 subject = "it" if len(moving) == 1 else guest.id
                 yield f"{subject} is stalled {self._waits[guest.id]}"
-        if len(names) > 1:
+        if len(encoded.guests) > 1:
             yield f"{_named(encoded.guests)} must be together"
-        repaired = [
-            self._violation_of[name] for name in names if name in self._violation_of
-        ]
-        if repaired and repaired[0].rule.origin == MAINTENANCE:
-            yield str(repaired[0].rule)
-        elif repaired:
-            broken, placed = repaired[0], self._cluster.snapshot.guests
-            where = [f"{name} on {placed[name].node}" for name in sorted(broken.guests)]
-            before = f"before the plan: {format_list(where)}"
-            yield f"repairs a violated rule: {broken.rule} ({before})"
+        repair = self._repaired.repair_of(guest.id for guest in moving)
+        if repair is not None:
+            yield str(repair)
 
     def _closed_better_nodes(
         self, group: int, encoded: EncodedGroup, target: int
@@ -271,10 +264,3 @@ class MoveExplanations:
 
 def _named(guests: Sequence[Guest]) -> str:
     return format_list([guest.id for guest in guests], separator=" and ")
-
-
-def _violation_by_guest(snapshot: Snapshot) -> Iterator[tuple[GuestId, Violation]]:
-    for violation in violations(snapshot):
-        if violation.strict:
-            for guest in violation.guests:
-                yield guest, violation
