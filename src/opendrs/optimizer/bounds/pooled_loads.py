@@ -39,7 +39,7 @@ def pooled_bound(problem: Problem, assignment: Indices) -> float:
     reachable = ReachableLoads(problem)
     start = reachable.vertex(assignment).position
     found = reachable.bound(start)
-    if not problem.allowed.any():
+    if not np.any(problem.allowed[problem.class_of]):
         return found
     loads = PooledLoads(problem, reachable, assignment)
     multipliers, scale = loads.initial_multipliers(start)

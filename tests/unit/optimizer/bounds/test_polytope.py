@@ -57,9 +57,9 @@ def test_polytope_point_is_near_the_bound(seed: int) -> None:
     assert found.distance == pytest.approx(found.bound, abs=1e-4)
 
 
-def test_polytope_reaches_the_balanced_load_within_budget() -> None:
-    # By hand: two nodes with 10 and 0 of 20 meet at 5 each once 5 are moved.
-    problem = Problem(
+def two_nodes() -> Problem:
+    """Return two nodes with 10 and 0 of 20, which meet at 5 each; 4 may be moved."""
+    return Problem(
         capacity=np.full((2, 1), 20.0),
         demand=np.full((2, 1), 5.0),
         origin=np.zeros(2, np.int64),
@@ -71,9 +71,11 @@ def test_polytope_reaches_the_balanced_load_within_budget() -> None:
         budgets=np.array([4.0]),
     )
 
-    found = nearest_point(problem, 100, 1e-9)
 
-    # 4 of the 5 are moved: each node is 1/20 from the balanced load.
+def test_polytope_reaches_the_balanced_load_within_budget() -> None:
+    found = nearest_point(two_nodes(), 100, 1e-9)
+
+    # By hand: 4 of the 5 are moved, so each node is 1/20 from the balanced load.
     assert found.bound == pytest.approx(2**0.5 / 20)
     assert found.moved.tolist() == pytest.approx([4.0])
 

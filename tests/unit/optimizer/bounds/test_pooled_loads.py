@@ -17,6 +17,7 @@ from opendrs.optimizer.bounds.pooled_loads import pooled_bound
 from opendrs.optimizer.bounds.reachable_loads import ReachableLoads
 from opendrs.optimizer.feasibility import budget_use, infeasibilities
 from opendrs.optimizer.problem import select_budgets
+from unit.optimizer.bounds.test_polytope import two_nodes
 
 
 def drawn(seed: int, nodes: int, groups: int, resources: int = 2) -> Problem:
@@ -85,20 +86,9 @@ def test_both_budgets_raise_the_pooled_bound() -> None:
 
 
 def test_pooled_bound_by_hand() -> None:
-    # Two nodes with 10 and 0 of 20 meet at 5 each once 5 are moved. With 4 of them,
-    # each node is 1/20 from the balanced load.
-    problem = Problem(
-        capacity=np.full((2, 1), 20.0),
-        demand=np.full((2, 1), 5.0),
-        origin=np.zeros(2, np.int64),
-        class_of=np.zeros(2, np.int64),
-        allowed=np.ones((1, 2), np.bool_),
-        target_load=np.array([0.25]),
-        imbalance_weight=np.ones(1),
-        budget_weights=np.full((1, 2), 5.0),
-        budgets=np.array([4.0]),
-    )
+    problem = two_nodes()
 
+    # Each node is 1/20 from the balanced load at best.
     assert pooled_bound(problem, problem.origin) == pytest.approx(2**0.5 / 20)
 
 
@@ -108,6 +98,18 @@ def test_pooled_bound_without_movable_groups_is_the_distance() -> None:
 
     distance = cost_breakdown(fixed, fixed.origin).imbalance ** 0.5
     assert pooled_bound(fixed, fixed.origin) == pytest.approx(distance)
+
+
+def test_pooled_bound_ignores_classes_without_groups() -> None:
+    problem = drawn(2, 4, 8)
+    alone = replace(
+        problem,
+        class_of=np.zeros(8, np.int64),
+        allowed=np.array([[False] * 4, [True] * 4]),
+    )
+
+    distance = cost_breakdown(alone, alone.origin).imbalance ** 0.5
+    assert pooled_bound(alone, alone.origin) == pytest.approx(distance)
 
 
 def test_large_clusters_have_the_pooled_bound() -> None:
