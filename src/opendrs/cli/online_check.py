@@ -7,13 +7,12 @@ from dataclasses import asdict, dataclass
 
 from opendrs.cli.console import TerminalConsole, add_row, create_table, printable
 from opendrs.cli.platforms import connect_platform, kind_of
-from opendrs.cli.sources import name_mismatches
+from opendrs.cli.sources import limit_mismatches, name_mismatches
 from opendrs.config.platform_kinds import OnlineCheck, PlatformConnection
 from opendrs.errors import OpenDRSError
 from opendrs.model import (
     DEFAULT_LIMITS,
     Limits,
-    Network,
     Rule,
     Snapshot,
     StorageGroup,
@@ -22,6 +21,7 @@ from opendrs.model import (
 )
 
 NAMES = "names"  # subject of the check of guests and nodes that rules name
+LIMITS = "names in limits"  # subject of the check of storages and domains
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +50,16 @@ def check_online(
     Args:
         connections: The platforms, by name.
         rules: The rules of the configuration, whose names must exist.
-        limits: The limits of the configuration, with networks and groups of storages.
+        limits: The limits of the configuration, whose names must exist.
     """
+    snapshots: list[Snapshot] = []
     for name, connection in connections.items():
         try:
             for check in _own_checks(connection, limits.storage_groups):
                 yield PlatformCheck(name, check)
             snapshot = connect_platform(connection).observe()
-            names = _names(rules, limits.networks, snapshot)
+            snapshots.append(snapshot)
+            names = _names(rules, limits, snapshot)
             for check in (*_observation(snapshot), *names):
                 yield PlatformCheck(name, check)
             for check in kind_of(connection).check_snapshot(snapshot):
@@ -65,6 +67,11 @@ def check_online(
         except OpenDRSError as error:
             failed = OnlineCheck("connection", ok=False, detail=str(error))
             yield PlatformCheck(name, failed)
+    if snapshots and len(snapshots) == len(connections):
+        unknown = [str(each) for each in limit_mismatches(limits, snapshots)]
+        if unknown:
+            found = OnlineCheck(LIMITS, ok=False, detail="; ".join(unknown))
+            yield PlatformCheck(format_list(list(connections)), found)
 
 
 def _own_checks(
@@ -93,12 +100,15 @@ def _observation(snapshot: Snapshot) -> Iterator[OnlineCheck]:
 
 
 def _names(
-    rules: Sequence[Rule], networks: Sequence[Network], snapshot: Snapshot
+    rules: Sequence[Rule], limits: Limits, snapshot: Snapshot
 ) -> Iterator[OnlineCheck]:
     """Yield whether the guests and nodes that the configuration names exist."""
-    if not rules and not networks:
+    networks, overrides = limits.networks, limits.overrides
+    if not rules and not networks and not overrides:
         return
-    mismatches = [str(each) for each in name_mismatches(rules, networks, snapshot)]
+    mismatches = [
+        str(each) for each in name_mismatches(rules, networks, snapshot, overrides)
+    ]
     if mismatches:
         yield OnlineCheck(NAMES, ok=False, detail="; ".join(mismatches))
     elif all(node.online for node in snapshot.nodes.values()):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -28,7 +28,17 @@ from opendrs.errors import (
     UnknownPlatformError,
 )
 from opendrs.escapes import repr_value
-from opendrs.model import GuestId, Network, NodeAffinity, NodeId, Rule, Snapshot
+from opendrs.model import (
+    FAILURE_DOMAIN,
+    GuestId,
+    Limits,
+    Network,
+    NodeAffinity,
+    NodeId,
+    NodeLimits,
+    Rule,
+    Snapshot,
+)
 from opendrs.platforms.snapshot_file import SnapshotFilePlatform
 from opendrs.ports import Platform
 
@@ -173,7 +183,10 @@ def observe(source: ClusterSource) -> Snapshot:
 
 
 def name_mismatches(
-    rules: Sequence[Rule], networks: Sequence[Network], snapshot: Snapshot
+    rules: Sequence[Rule],
+    networks: Sequence[Network],
+    snapshot: Snapshot,
+    overrides: Sequence[NodeLimits] = (),
 ) -> Iterator[Diagnostic]:
     """Yield a diagnostic for each name that is not in *snapshot*.
 
@@ -181,12 +194,44 @@ def name_mismatches(
         rules: Rules of the configuration.
         networks: Networks of the configuration.
         snapshot: The cluster.
+        overrides: Limits of single nodes.
     """
     yield from _rule_mismatches(rules, snapshot)
-    for index, network in enumerate(networks):
-        for node in sorted(set(network.nodes) - snapshot.nodes.keys()):
-            path = ("limits", "networks", index, "nodes")
-            yield _unknown_name(path, f"unknown node {repr_value(node)}")
+    parts: tuple[tuple[str, Sequence[Network | NodeLimits]], ...] = (
+        ("networks", networks),
+        ("overrides", overrides),
+    )
+    for key, entries in parts:
+        for index, entry in enumerate(entries):
+            for node in sorted(set(entry.nodes) - snapshot.nodes.keys()):
+                path = ("limits", key, index, "nodes")
+                yield _unknown_name(path, f"unknown node {repr_value(node)}")
+
+
+def limit_mismatches(
+    limits: Limits, snapshots: Iterable[Snapshot]
+) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for each name in *limits* that is on no platform.
+
+    Names of storages are checked only if those of every node are known.
+
+    Args:
+        limits: Limits of the configuration.
+        snapshots: The clusters of all platforms.
+    """
+    nodes = [node for each in snapshots for node in each.nodes.values()]
+    key = limits.tolerated_domain
+    if key is not None and all(node.domain(key) is None for node in nodes):
+        domains = "failure domain" if key == FAILURE_DOMAIN else f"label {key}=NAME"
+        message = f"unknown domains {repr_value(key)}: no node has a {domains}"
+        yield _unknown_name(("limits", "tolerated_domain"), message)
+    if not all(node.online and node.storages is not None for node in nodes):
+        return
+    present = {storage.id for node in nodes for storage in node.storages or ()}
+    for index, group in enumerate(limits.storage_groups):
+        for name in sorted(set(group.storages) - present):
+            path = ("limits", "storage_groups", index, "storages")
+            yield _unknown_name(path, f"unknown storage {repr_value(name)}")
 
 
 def _rule_mismatches(rules: Sequence[Rule], snapshot: Snapshot) -> Iterator[Diagnostic]:

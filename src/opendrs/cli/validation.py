@@ -10,7 +10,7 @@ from pathlib import Path
 from shutil import which
 
 from opendrs.cli.platforms import PLATFORMS, kind_of, power_settings
-from opendrs.cli.sources import name_mismatches
+from opendrs.cli.sources import limit_mismatches, name_mismatches
 from opendrs.config import (
     Diagnostic,
     DiagnosticCode,
@@ -145,6 +145,7 @@ def _settings_diagnostics(settings: Settings) -> Iterator[Diagnostic]:
     yield from _agent_diagnostics(settings)
     for connection in settings.platforms.values():
         yield from _platform_diagnostics(connection, settings)
+    yield from _limit_diagnostics(settings)
     yield from _guest_warnings(settings)
 
 
@@ -238,11 +239,29 @@ def _snapshot_diagnostics(
         message = f"{display_path(file)}: {diagnostic}"
         yield Diagnostic((*path, "path"), message, code=diagnostic.code)
     name = str(path[-1])
+    limits = settings.limits
     for diagnostic in name_mismatches(
-        settings.rules, settings.limits.networks, snapshot
+        settings.rules, limits.networks, snapshot, limits.overrides
     ):
         message = f"{diagnostic.message} on platform {name}"
         yield replace(diagnostic, message=message)
+
+
+def _limit_diagnostics(settings: Settings) -> Iterator[Diagnostic]:
+    """Yield an error for each name in the limits that is in no snapshot file.
+
+    Names are checked if every platform is such a file that can be read.
+    """
+    snapshots: list[Snapshot] = []
+    for connection in settings.platforms.values():
+        if not isinstance(connection.settings, SnapshotFileSettings):
+            return
+        try:
+            snapshots.append(SnapshotFilePlatform(connection.settings.path).observe())
+        except ConfigurationError:
+            return  # already reported
+    if snapshots:
+        yield from limit_mismatches(settings.limits, snapshots)
 
 
 def _node_diagnostics(

@@ -25,6 +25,7 @@ from opendrs.model.limits import MAX_BANDWIDTH as MAX_BANDWIDTH
 from opendrs.model.limits import MAX_DURATION as MAX_DURATION
 from opendrs.model.limits import Limits as Limits
 from opendrs.model.limits import Network as Network
+from opendrs.model.node import FAILURE_DOMAIN as FAILURE_DOMAIN
 from opendrs.model.node import MIN_CPU as MIN_CPU
 from opendrs.model.node import LoadState as LoadState
 from opendrs.model.node import Node as Node

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from opendrs.cli.configuration import load_settings
+from opendrs.cli.online_check import check_online
 from opendrs.config import DiagnosticCode, write_snapshot
-from opendrs.model import GIB
+from opendrs.model import GIB, Storage
 from support.builders import cluster
 from support.terminal import RunOpendrs
 
@@ -345,3 +348,86 @@ def test_impossible_path_is_reported(opendrs: RunOpendrs, path: str) -> None:
 
     assert answer.status in (0, 2)
     assert "bug in opendrs" not in answer.err
+
+
+NAMES_IN_LIMITS = """
+[platform.saved]
+kind = "file"
+path = "c.json"
+[limits]
+tolerated_domain = "rakc"
+[[limits.overrides]]
+nodes = ["n1", "n9"]
+memory_overcommit = 2
+[[limits.storage_groups]]
+name = "fast"
+storages = ["one", "tow"]
+"""
+UNKNOWN_IN_LIMITS = {
+    "limits.tolerated_domain": '"rakc": no node has a label rakc=NAME',
+    "limits.overrides[0].nodes": '"n9" on platform saved',
+    "limits.storage_groups[0].storages": '"tow"',
+}
+
+
+def write_cluster(name: str, *, storages: tuple[Storage, ...] | None) -> None:
+    """Write a cluster whose node n1 has *storages*, and n2 none."""
+    snapshot = cluster({"n1": 0.1, "n2": 0.1}, {"vm": ("n1", 0.1)})
+    found = {"n1": storages, "n2": None if storages is None else ()}
+    nodes = {
+        each: replace(node, storages=found[each], labels=frozenset({"rack=r1"}))
+        for each, node in snapshot.nodes.items()
+    }
+    write_snapshot(replace(snapshot, nodes=nodes), Path(name))
+
+
+def errors_of(opendrs: RunOpendrs, configuration: str) -> dict[str, str]:
+    Path("opendrs.toml").write_text(configuration)
+    found = json.loads(opendrs("check", "opendrs.toml", "--format", "json").out)
+    assert {each["code"] for each in found["diagnostics"]} <= {"unknown-name"}
+    return {each["field"]: each["message"] for each in found["diagnostics"]}
+
+
+def test_check_reports_unknown_names_in_limits(opendrs: RunOpendrs) -> None:
+    write_cluster("c.json", storages=(Storage(id="one"),))
+
+    errors = errors_of(opendrs, NAMES_IN_LIMITS)
+
+    assert errors.keys() == UNKNOWN_IN_LIMITS.keys()
+    for field, end in UNKNOWN_IN_LIMITS.items():
+        assert errors[field].endswith(end), errors
+
+
+def test_storages_are_not_checked_while_those_of_a_node_are_unknown(
+    opendrs: RunOpendrs,
+) -> None:
+    write_cluster("c.json", storages=None)
+
+    errors = errors_of(opendrs, NAMES_IN_LIMITS)
+
+    assert errors.keys() == {"limits.tolerated_domain", "limits.overrides[0].nodes"}
+
+
+def test_storages_and_domains_may_be_those_of_another_platform(
+    opendrs: RunOpendrs,
+) -> None:
+    write_cluster("c.json", storages=(Storage(id="one"),))
+    write_cluster("other.json", storages=(Storage(id="tow"),))
+    other = '[platform.other]\nkind = "file"\npath = "other.json"\n'
+    configuration = NAMES_IN_LIMITS.replace("rakc", "rack").replace(', "n9"', "")
+
+    assert errors_of(opendrs, other + configuration) == {}
+
+
+@pytest.mark.usefixtures("opendrs")
+def test_online_check_reports_unknown_names_in_limits() -> None:
+    write_cluster("c.json", storages=(Storage(id="one"),))
+    Path("opendrs.toml").write_text(NAMES_IN_LIMITS)
+    settings = load_settings(Path("opendrs.toml"))
+
+    found = check_online(settings.platforms, settings.rules, settings.limits)
+
+    failed = [each.check.detail for each in found if not each.check.ok]
+    for field, end in UNKNOWN_IN_LIMITS.items():
+        (detail,) = [each for each in failed if field in each]
+        assert end.removesuffix(" on platform saved") in detail
