@@ -21,8 +21,8 @@ from opendrs.cli.options import (
     time_limit_option,
 )
 from opendrs.cli.output import JsonOutput, TableOutput
-from opendrs.cli.plan_summary import repair_command
 from opendrs.cli.platform_store import open_store
+from opendrs.cli.repair_command import repair_command
 from opendrs.cli.sources import open_source, require_writable, simulation_pace
 from opendrs.cli.time_limit import choose_policy
 from opendrs.errors import ConfigurationError, DiagnosticCode

@@ -35,10 +35,10 @@ from opendrs.cli.plan_summary import (
     MAX_RULES_LISTED,
     RuleReport,
     print_unresolved,
-    repair_command,
     rule_report,
 )
 from opendrs.cli.progress import planning_spinner
+from opendrs.cli.repair_command import repair_command
 from opendrs.cli.sources import observe, open_source
 from opendrs.controller.serialization import violation_documents
 from opendrs.errors import ConfigurationError, DiagnosticCode

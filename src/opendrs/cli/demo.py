@@ -19,8 +19,8 @@ from opendrs.cli.options import (
     summary_option,
 )
 from opendrs.cli.output import JsonOutput, TableOutput
-from opendrs.cli.plan_summary import repair_command
 from opendrs.cli.platform_store import open_store
+from opendrs.cli.repair_command import repair_command
 from opendrs.cli.sources import simulated_source, simulation_pace
 from opendrs.config.controller_settings import Mode
 from opendrs.config.policy_loading import parse_assignments

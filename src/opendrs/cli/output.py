@@ -18,7 +18,6 @@ from opendrs.cli.formatting import describe_action, format_bytes, format_duratio
 from opendrs.cli.plan_summary import (
     MAX_RULES_LISTED,
     PlanSummary,
-    RepairCommand,
     decision_document,
     print_summary,
     rule_report,
@@ -26,6 +25,7 @@ from opendrs.cli.plan_summary import (
 )
 from opendrs.cli.plan_tables import print_decision, print_loads, print_metrics
 from opendrs.cli.progress import LiveProgress
+from opendrs.cli.repair_command import RepairCommand
 from opendrs.cli.schedule_tables import print_schedule
 from opendrs.cli.storage_tables import print_storages, storage_changes
 from opendrs.controller import CancellationToken, ExecutionObserver, NullObserver

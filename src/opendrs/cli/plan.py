@@ -29,13 +29,13 @@ from opendrs.cli.plan_summary import (
     MAX_RULES_LISTED,
     decision_document,
     print_summary,
-    repair_command,
     rule_report,
     summarize,
 )
 from opendrs.cli.plan_tables import print_decision
 from opendrs.cli.progress import planning_spinner
 from opendrs.cli.recorded_state import enrich_from_store
+from opendrs.cli.repair_command import repair_command
 from opendrs.cli.schedule_tables import print_schedule, schedule_document
 from opendrs.cli.sources import observe, open_source
 from opendrs.cli.time_limit import choose_policy, decide_within

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -15,9 +13,9 @@ from opendrs.cli.cluster_load import ClusterLoad, cluster_load, print_change
 from opendrs.cli.cluster_tables import ALL_OPTION_HINT
 from opendrs.cli.console import printable
 from opendrs.cli.formatting import format_bytes
+from opendrs.cli.repair_command import RepairCommand, could_repair_more
 from opendrs.cli.schedule_tables import duration_text
 from opendrs.cli.storage_tables import StorageChange, storage_changes
-from opendrs.config.settings import Settings
 from opendrs.controller.serialization import plan_document, violation_documents
 from opendrs.metrics import ImbalanceMetric
 from opendrs.model import (
@@ -34,7 +32,6 @@ from opendrs.model import (
 from opendrs.planning import Schedule
 from opendrs.policies import Decision, Policy, reason_text, repair_for, repairs_rules
 from opendrs.policies.load_metrics import imbalance_metric_of
-from opendrs.policies.optimize import Repair
 from opendrs.policies.optimize.repairs import (
     UnresolvedViolation,
     drain_lines,
@@ -216,40 +213,6 @@ def decision_document(summary: PlanSummary, snapshot: Snapshot) -> dict[str, obj
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RepairCommand:
-    """The command that plans only the repair of violated rules.
-
-    Attributes:
-        policy: The policy of that command.
-        line: The command line.
-    """
-
-    policy: Repair
-    line: str
-
-
-def repair_command(
-    arguments: Sequence[str], config: Path | None, settings: Settings
-) -> RepairCommand:
-    """Return the command that plans the repair of violated rules.
-
-    Args:
-        arguments: The command that plans for the same cluster, without options, such
-            as `plan lab`.
-        config: The value of `--config`; None if it was not given.
-        settings: The configuration.
-    """
-    policy = settings.load_policy(Repair.name)
-    assert isinstance(policy, Repair)  # noqa: S101 - for the type checker
-    options = ["--policy", Repair.name]
-    config_options = [] if config is None else ["--config", str(config)]
-    return RepairCommand(
-        policy=policy,
-        line=shlex.join(["opendrs", *arguments, *options, *config_options]),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RuleReport:
     """The effect of a plan on rule violations.
 
@@ -258,7 +221,7 @@ class RuleReport:
         unresolved: The strict ones that remain, and what prevents their repair.
         policy: The name of the policy that made the plan.
         repairs_rules: True if that policy repairs rules.
-        repair: The command that repairs them; None if it made this plan.
+        repair: The command that repairs them; None if it could repair no more.
     """
 
     change: ViolationChange
@@ -299,7 +262,7 @@ def rule_report(
         ),
         policy="" if policy is None else policy.name,
         repairs_rules=policy is not None and repairs_rules(policy),
-        repair=None if policy == repair.policy else repair,
+        repair=repair if could_repair_more(repair.policy, policy) else None,
     )
 
 
@@ -355,6 +318,8 @@ def print_unresolved(
     if report.command is not None:
         subset = f" {len(repairable)} of them" if infeasible and repairable else ""
         action = f"repair{subset}" if repairable else "migrate them"
+        if report.repairs_rules:
+            action = f"try to {action}"
         screen.print(printable(f"to {action}: {report.command}"), soft_wrap=True)
 
 

@@ -13,8 +13,8 @@ from opendrs.cli.configuration import load_settings, only_platform
 from opendrs.cli.file_permissions import log_exposures
 from opendrs.cli.logs import level_option, log_format_option, log_to_stderr
 from opendrs.cli.monitors import monitor_controller
-from opendrs.cli.plan_summary import repair_command
 from opendrs.cli.reload import ConfigurationReloader
+from opendrs.cli.repair_command import repair_command
 from opendrs.cli.sources import open_source, require_writable
 from opendrs.cli.wiring import ControllerFactory, cancel_on_signals
 from opendrs.controller import CancellationToken

@@ -6,7 +6,7 @@ import pytest
 
 from opendrs.cli.apply_cycle import ApplyResult, ApplyTask
 from opendrs.cli.output import TableOutput
-from opendrs.cli.plan_summary import repair_command
+from opendrs.cli.repair_command import repair_command
 from opendrs.cli.sources import simulated_source
 from opendrs.config.settings import NO_SETTINGS
 from opendrs.controller import ExecutionReport

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from opendrs.config import write_snapshot
-from opendrs.model import Affinity, AntiAffinity, Mobility
+from opendrs.model import Affinity, AntiAffinity, Mobility, NodeAffinity, NodeId
 from support.builders import cluster, guest_ids
 from support.terminal import RunOpendrs
 
@@ -54,3 +57,69 @@ def test_move_within_a_rack_repairs_no_limit_of_the_rack(
     assert "plan: 1 migration" in text
     assert f'remain\ncannot be repaired: "{limit}"' in text
     assert "repairs a violated rule" not in text
+
+
+def write_remaining_violation() -> None:
+    """Write a cluster in which one of two violations remains with any budget.
+
+    x and y could each move to b, which holds only one of them.
+    """
+    snapshot = cluster(
+        nodes={"a": 0.8, "b": 0.5},
+        guests={"x": ("a", 0.3), "y": ("a", 0.3), "z": ("b", 0.5), "w": ("a", 0.2)},
+        rules=[
+            NodeAffinity(guests=guest_ids(name), nodes={NodeId("b"): 0}, name=name)
+            for name in ("x", "y")
+        ],
+    )
+    guests = {
+        name: guest if name in ("x", "y") else replace(guest, mobility=Mobility.NONE)
+        for name, guest in snapshot.guests.items()
+    }
+    write_snapshot(replace(snapshot, guests=guests), Path("c.json"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--policy", "optimize"),
+        ("--policy", "optimize", "--budget", "unlimited"),
+        ("--policy", "auto-rebalance"),
+        ("--policy", "repair"),
+    ],
+)
+def test_no_repair_is_advised_after_one_without_a_budget(
+    opendrs: RunOpendrs, options: tuple[str, ...]
+) -> None:
+    write_remaining_violation()
+
+    text = opendrs("plan", "c.json", *options).out
+    document = json.loads(opendrs("plan", "c.json", *options, "--format", "json").out)
+
+    assert "remains violated: " in text
+    assert "repair: opendrs" not in text
+    assert document["violations"]["repair"] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        (("optimize", "--budget", "1 GiB"), "to try to repair: "),
+        (
+            ("optimize", "--set", 'priorities=["balance","repair"]'),
+            "to try to repair: ",
+        ),
+        (("repair", "--set", "budget=1 GiB"), "to try to repair: "),
+        (("balance", "--set", "max_migrations=1"), "to try to repair: "),
+        (("optimize", "--set", 'priorities=["balance"]'), "to repair: "),
+        (("balance", "--set", "repair_first=false"), "to repair: "),
+    ],
+)
+def test_repair_is_advised_where_it_has_more_freedom(
+    opendrs: RunOpendrs, options: tuple[str, ...], advice: str
+) -> None:
+    write_remaining_violation()
+
+    text = opendrs("plan", "c.json", "--policy", *options).out
+
+    assert f"\n{advice}opendrs plan c.json --policy repair\n" in text

@@ -1,0 +1,81 @@
+"""The command that repairs violated rules, and where it could repair more."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opendrs.config.settings import Settings
+from opendrs.policies import Policy, repair_for, repairs_rules
+from opendrs.policies.optimize import Optimize, Repair
+from opendrs.policies.optimize.budget import Budget
+from opendrs.policies.optimize.objective import Goal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairCommand:
+    """The command that plans only the repair of violated rules.
+
+    Attributes:
+        policy: The policy of that command.
+        line: The command line.
+    """
+
+    policy: Repair
+    line: str
+
+
+def repair_command(
+    arguments: Sequence[str], config: Path | None, settings: Settings
+) -> RepairCommand:
+    """Return the command that plans the repair of violated rules.
+
+    Args:
+        arguments: The command that plans for the same cluster, without options, such
+            as `plan lab`.
+        config: The value of `--config`; None if it was not given.
+        settings: The configuration.
+    """
+    policy = settings.load_policy(Repair.name)
+    assert isinstance(policy, Repair)  # noqa: S101 - for the type checker
+    options = ["--policy", Repair.name]
+    config_options = [] if config is None else ["--config", str(config)]
+    return RepairCommand(
+        policy=policy,
+        line=shlex.join(["opendrs", *arguments, *options, *config_options]),
+    )
+
+
+def could_repair_more(repair: Repair, policy: Policy[Any] | None) -> bool:
+    """Return True if *repair* could repair rules that a plan of *policy* did not.
+
+    That is so if the policy repairs none, or with less freedom: a smaller budget,
+    another load, other limits, fewer guests that may migrate, or a goal that comes
+    before the repair.
+
+    Args:
+        repair: The policy of the command.
+        policy: The policy that made a plan; None if none did.
+    """
+    if policy is None or not repairs_rules(policy):
+        return True
+    own = policy if isinstance(policy, Optimize | Repair) else repair_for(policy)
+    if isinstance(own, Optimize) and (
+        own.priorities[0] is not Goal.REPAIR
+        or own.forecast_horizon > 0
+        or own.tolerated_node_failures > 0
+    ):
+        return True
+    if own.limits != repair.limits or own.load_model is not repair.load_model:
+        return True
+    if repair.allow_cold_migration and not own.allow_cold_migration:
+        return True
+    budget, other = Budget.parse(own.budget), Budget.parse(repair.budget)
+    return (
+        other.gib > budget.gib
+        or other.migrations > budget.migrations
+        or other.minutes > budget.minutes
+    )
