@@ -6,6 +6,7 @@ that the other rules can hold, and otherwise by what keeps guests where they are
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -13,6 +14,7 @@ from math import prod
 
 from opendrs.model import (
     DOMAIN_ORIGIN,
+    AntiAffinity,
     DomainAffinity,
     Guest,
     GuestId,
@@ -172,23 +174,26 @@ class _Candidates:
         """Return the domains of *nodes_in* in order; without any, the unknown one.
 
         First are those with the most guests that cannot migrate, then those whose free
-        memory holds the guests that are elsewhere, then those with the most guests.
+        memory holds the guests that are elsewhere, then those with the most guests that
+        no other rule separates on their node, then those with the most guests.
         """
         guests = self._guests
         immovable = {each.id for each in guests if self._is_immovable(each)}
+        separated = self._separated()
         located = [g for g in guests if not self.closed.issuperset(g.occupied_nodes)]
 
         def inside(domain: str) -> list[Guest]:
             there = frozenset(nodes_in[domain])
             return [g for g in located if not there.isdisjoint(g.occupied_nodes)]
 
-        def rank(domain: str) -> tuple[int, bool, int, str]:
+        def rank(domain: str) -> tuple[int, bool, int, int, str]:
             there = {guest.id for guest in inside(domain)}
             outside = (guest for guest in guests if guest.id not in there)
             needed = sum(guest.usage.memory or 0 for guest in outside)
             return (
                 -len(there & immovable),
                 needed > sum(self._free_memory(nodes_in[domain])),
+                -len(there - separated),
                 -len(there),
                 domain,
             )
@@ -198,6 +203,24 @@ class _Candidates:
         if located and common:
             return common[:1]
         return ranked or [""]
+
+    def _separated(self) -> set[GuestId]:
+        """Return the guests that share a node in spite of a strict anti-affinity."""
+        found: set[GuestId] = set()
+        for rule in self.snapshot.rules:
+            if not (
+                isinstance(rule, AntiAffinity) and rule.strict and rule.is_pairwise
+            ):
+                continue
+            if rule.guests.isdisjoint(self.rule.guests):
+                continue
+            there: defaultdict[NodeId, set[GuestId]] = defaultdict(set)
+            for name in rule.guests & self.snapshot.guests.keys():
+                guest = self.snapshot.guests[name]
+                if guest.is_active:
+                    there[guest.node].add(name)
+            found.update(*(each for each in there.values() if len(each) > 1))
+        return found
 
     def _is_immovable(self, guest: Guest) -> bool:
         if guest.effective_mobility is Mobility.NONE or guest.managed_by is not None:

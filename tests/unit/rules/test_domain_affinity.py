@@ -132,6 +132,22 @@ def test_guests_gather_where_their_memory_fits() -> None:
     assert chosen_nodes(snapshot) == [{"c", "d"}]
 
 
+def test_guests_gather_where_no_other_rule_separates_them() -> None:
+    # One of vm1 and vm3 leaves a anyway: vm1 goes to the zone of vm2.
+    apart = AntiAffinity(guests=guest_ids("vm1", "vm3"))
+    snapshot = zoned(
+        {"vm1": "a", "vm2": "c", "vm3": "a"}, [within("vm1", "vm2"), apart]
+    )
+
+    decision = Repair(limits=LIMITS).decide(snapshot, None)
+
+    (step,) = decision.plan.steps
+    assert isinstance(step.action, LiveMigration)
+    assert step.action.guest == GuestId("vm1")
+    after = snapshot.apply(step.action)
+    assert count_strict(violations(after)).rules == 0
+
+
 def test_domain_in_which_other_rules_cannot_hold_is_not_chosen() -> None:
     """Most of the guests are in zone 1, but v must not be there."""
     only = NodeAffinity(guests=guest_ids("v"), nodes={NodeId("c"): 0, NodeId("d"): 0})
