@@ -33,6 +33,7 @@ from opendrs.planning import Schedule
 from opendrs.policies import Decision, Policy, reason_text, repair_for, repairs_rules
 from opendrs.policies.load_metrics import imbalance_metric_of
 from opendrs.policies.optimize.repairs import (
+    INFEASIBLE,
     UnresolvedViolation,
     drain_lines,
     unresolved_violations,
@@ -43,6 +44,7 @@ from opendrs.rules import (
     split_drains,
     violation_change,
 )
+from opendrs.rules.maintenance import NAME_START
 
 MAX_RULES_LISTED = 3  # violated rules that are named without --all
 
@@ -324,17 +326,28 @@ def print_unresolved(
 
 
 def infeasible_lines(report: RuleReport) -> list[str]:
-    """Return what no plan can repair, and once each what is not evaluated.
+    """Return once each what no plan can repair, and what is not evaluated.
 
     Drains are omitted: `drain_lines` returns them.
     """
-    lines: list[str] = []
-    for each in report.unresolved:
-        if not each.detail or each.is_drain:
-            continue
-        if each.is_evaluated or each.text not in lines:
-            lines.append(each.text)
-    return lines
+    lines = (x.text for x in report.unresolved if x.detail and not x.is_drain)
+    return [*dict.fromkeys(lines)]
+
+
+def is_reported(note: str, report: RuleReport) -> bool:
+    """Return True if *note* is about a rule for which the summary has a line.
+
+    The note of a policy may name another cause why the rule remains violated.
+    """
+    if note in infeasible_lines(report):
+        return True
+    return any(
+        note.startswith(
+            NAME_START if each.is_drain else f"{INFEASIBLE}: {each.violation.rule}: "
+        )
+        for each in report.unresolved
+        if each.is_drain or each.repairable is False
+    )
 
 
 def rules_document(report: RuleReport) -> dict[str, object]:

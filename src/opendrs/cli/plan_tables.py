@@ -26,7 +26,7 @@ from opendrs.cli.formatting import (
 from opendrs.cli.plan_summary import (
     MAX_RULES_LISTED,
     PlanSummary,
-    infeasible_lines,
+    is_reported,
     print_summary,
 )
 from opendrs.cli.storage_tables import print_storages
@@ -53,7 +53,6 @@ from opendrs.policies.load_metrics import (
     metric_label,
     metric_text,
 )
-from opendrs.policies.optimize.repairs import drain_lines
 from opendrs.rules import violation_change
 
 RESOURCES = ("cpu", "memory")
@@ -88,11 +87,7 @@ def print_decision(
         print_storages(screen, summary.storages, show_all=show_all)
         if show_all:
             print_metrics(screen, summary, decision.after)
-    reported = {
-        *infeasible_lines(summary.rules),
-        *drain_lines(summary.rules.unresolved),
-    }
-    notes = [note for note in decision.notes if note not in reported]
+    notes = [note for note in decision.notes if not is_reported(note, summary.rules)]
     if notes:
         screen.print()
     _print_notes(screen, notes, show_all=show_all)

@@ -231,7 +231,7 @@ def test_remaining_strict_violations_are_named(opendrs: RunOpendrs) -> None:
 def test_many_violations_are_counted(opendrs: RunOpendrs) -> None:
     crowded_cluster = [f"g{number}" for number in range(4)]
     level = cluster(
-        nodes={"a": 0.5, "b": 0.5},
+        nodes={"a": 0.5, "b": 0.5, "c": 0.5, "d": 0.5},
         guests=dict.fromkeys(crowded_cluster, ("a", 0.1)),
         rules=[
             AntiAffinity(guests=guest_ids(*crowded_cluster), name="apart"),

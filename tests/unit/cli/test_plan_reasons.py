@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from opendrs.config import write_snapshot
-from opendrs.model import Affinity, AntiAffinity, Mobility, NodeAffinity, NodeId
+from opendrs.model import (
+    Affinity,
+    AntiAffinity,
+    Mobility,
+    NodeAffinity,
+    NodeId,
+    NodeState,
+)
 from support.builders import cluster, guest_ids
 from support.terminal import RunOpendrs
 
@@ -123,3 +130,77 @@ def test_repair_is_advised_where_it_has_more_freedom(
     text = opendrs("plan", "c.json", "--policy", *options).out
 
     assert f"\n{advice}opendrs plan c.json --policy repair\n" in text
+
+
+def test_a_rule_that_cannot_be_repaired_has_one_line(opendrs: RunOpendrs) -> None:
+    # x could migrate to c alone, but y stays on the full node b.
+    together = Affinity(guests=guest_ids("x", "y"))
+    snapshot = cluster(
+        nodes={"a": 0.4, "b": 0.9, "c": 0.0},
+        guests={"x": ("a", 0.2), "y": ("b", 0.1), "z": ("b", 0.8)},
+        rules=[together],
+    )
+    guests = {
+        name: guest if name == "x" else replace(guest, mobility=Mobility.NONE)
+        for name, guest in snapshot.guests.items()
+    }
+    write_snapshot(replace(snapshot, guests=guests), Path("c.json"))
+
+    text = opendrs("plan", "c.json", "--policy", "optimize").out
+    found = json.loads(
+        opendrs("plan", "c.json", "--policy", "optimize", "--format", "json").out
+    )
+
+    [line] = [each for each in text.splitlines() if "cannot be repaired" in each]
+    assert line.startswith(f"cannot be repaired: {together}: ")
+    assert not [x for x in (line, *found["notes"]) if "could migrate" in x]
+
+
+def test_the_same_line_is_printed_once(opendrs: RunOpendrs) -> None:
+    # Two racks with two guests each: two violations, for the same reason.
+    limit = AntiAffinity(guests=guest_ids("w", "x", "y", "z"), domain="rack")
+    snapshot = cluster(
+        nodes={"a": 0.2, "b": 0.2},
+        guests={"w": ("a", 0.1), "x": ("a", 0.1), "y": ("b", 0.1), "z": ("b", 0.1)},
+        rules=[limit],
+    )
+    nodes = {
+        name: replace(node, labels=frozenset({f"rack={name}"}))
+        for name, node in snapshot.nodes.items()
+    }
+    write_snapshot(replace(snapshot, nodes=nodes), Path("c.json"))
+
+    text = opendrs("plan", "c.json", "--policy", "optimize").out
+
+    assert "1 of 1 remain (2 violations)" in text
+    assert text.count("cannot be repaired: ") == 1
+
+
+def test_contradictory_rules_keep_no_guest_that_another_budget_migrates(
+    opendrs: RunOpendrs,
+) -> None:
+    # The rack has too many of x, y, z in any placement, which stops no drain of a.
+    limit = AntiAffinity(guests=guest_ids("x", "y", "z"), domain="rack", max_guests=2)
+    snapshot = cluster(
+        nodes={"a": 0.4, "b": 0.1},
+        guests={"x": ("a", 0.2), "y": ("a", 0.2), "z": ("b", 0.1)},
+        rules=[limit],
+    )
+    nodes = {
+        name: replace(
+            node,
+            labels=frozenset({"rack=one"}),
+            state=NodeState.MAINTENANCE if name == "a" else NodeState.ONLINE,
+        )
+        for name, node in snapshot.nodes.items()
+    }
+    write_snapshot(replace(snapshot, nodes=nodes), Path("c.json"))
+    plan = ("plan", "c.json", "--policy", "optimize", "--budget")
+
+    small, unlimited = opendrs(*plan, "1 migrations").out, opendrs(*plan, "unlimited")
+
+    assert "plan: 2 migrations" in unlimited.out
+    lines = [each for each in small.splitlines() if "maintenance of a: 1 guest" in each]
+    assert [each.partition(" remains: ")[2][:24] for each in lines] == [
+        "y: could migrate to b, b"
+    ]

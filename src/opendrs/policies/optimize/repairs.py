@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from opendrs.arrays import MobilityFilter
+from opendrs.arrays import MobilityFilter, SkipReason
 from opendrs.metrics import LoadModel
 from opendrs.model import (
     Affinity,
@@ -45,6 +45,7 @@ INFEASIBLE = "cannot be repaired"  # by any plan
 NOT_EVALUATED = "not evaluated"  # metrics or other data are missing
 UNRESOLVED = "not repaired"  # another budget or other moves might repair it
 _CANNOT_LEAVE = "cannot leave"  # guests of a drain, in any plan
+_UNREACHABLE = "no placement that safe migrations reach repairs the rule"
 MAX_EXAMINED = 10  # guests of drains that a plan might migrate
 
 
@@ -226,7 +227,9 @@ class RepairBlockers:
             (name,) = each.guests
             examined += repairable
             is_examined = not repairable or examined <= MAX_EXAMINED
-            blocker = self.blocker(name) if is_examined else ""
+            blocker = ""
+            if is_examined:
+                blocker = self.blocker(name, repairable=repairable)
             detail = "" if repairable else f"{each.rule}: {name}: {blocker}"
             yield UnresolvedViolation(each, detail, blocker=blocker)
 
@@ -241,10 +244,20 @@ class RepairBlockers:
         category = UNRESOLVED if self.is_repairable(violation) else INFEASIBLE
         return f"{category}: {self.detail(violation)}"
 
-    def blocker(self, name: GuestId) -> str:
-        """Return what keeps the guest *name* on its node."""
-        if name in self._skipped:
-            return f"not migrated: {self._skipped[name].detail}"
+    def blocker(self, name: GuestId, *, repairable: bool | None = None) -> str:
+        """Return what keeps the guest *name* on its node.
+
+        Args:
+            name: The guest.
+            repairable: True if a plan might repair the rule that the guest violates:
+                then contradictory rules do not keep it. False if no plan can: then it
+                is not said to be able to migrate. None without such a rule.
+        """
+        skipped = self._skipped.get(name)
+        if skipped is not None and not (
+            repairable and skipped.reason is SkipReason.CONTRADICTORY_RULES
+        ):
+            return f"not migrated: {skipped.detail}"
         group = group_of(name, self._snapshot, self._rules)
         closed = self._targets.infeasible_nodes(group)
         open_ = [
@@ -254,6 +267,8 @@ class RepairBlockers:
         ]
         if not open_:
             return f"no feasible node: {group_by_detail(closed)}"
+        if repairable is False:
+            return _UNREACHABLE
         return (
             f"could migrate to {format_list(open_)}, but no plan within the budget "
             "and in a safe order does so without a loss"
@@ -277,9 +292,18 @@ class RepairBlockers:
         return None
 
     def _guest_blockers(self, violation: Violation) -> str:
-        """Return the blocker of each guest."""
-        blockers = {name: self.blocker(name) for name in sorted(violation.guests)}
-        return f"{violation.rule}: {'; '.join(_listed(blockers))}"
+        """Return the blocker of each guest.
+
+        If no plan can repair *violation*, guests are omitted that could migrate, unless
+        all of them could.
+        """
+        repairable = self.is_repairable(violation)
+        every = {
+            name: self.blocker(name, repairable=repairable)
+            for name in sorted(violation.guests)
+        }
+        known = {name: each for name, each in every.items() if each != _UNREACHABLE}
+        return f"{violation.rule}: {'; '.join(_listed(known or every))}"
 
     def _nodes_closed_to_all(self, violation: Violation) -> Mapping[NodeId, str]:
         """Return why no node can hold all guests; empty if one can."""
