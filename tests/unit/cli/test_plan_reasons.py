@@ -204,3 +204,25 @@ def test_contradictory_rules_keep_no_guest_that_another_budget_migrates(
     assert [each.partition(" remains: ")[2][:24] for each in lines] == [
         "y: could migrate to b, b"
     ]
+
+
+def test_a_node_in_maintenance_is_no_better_target(opendrs: RunOpendrs) -> None:
+    # x makes room on c for y, which leaves a. Without y, a would be better than b.
+    snapshot = cluster(
+        nodes={"a": 0.6, "b": 0.5, "c": 0.5},
+        guests={"x": ("c", 0.3), "y": ("a", 0.6), "v": ("b", 0.5), "w": ("c", 0.2)},
+    )
+    guests = {
+        name: guest if name in ("x", "y") else replace(guest, mobility=Mobility.NONE)
+        for name, guest in snapshot.guests.items()
+    }
+    drained = replace(snapshot.nodes[NodeId("a")], state=NodeState.MAINTENANCE)
+    write_snapshot(
+        replace(snapshot, guests=guests, nodes={**snapshot.nodes, drained.id: drained}),
+        Path("c.json"),
+    )
+
+    text = opendrs("plan", "c.json", "--policy", "optimize").out
+
+    assert "plan: 2 migrations" in text
+    assert "better target a" not in text

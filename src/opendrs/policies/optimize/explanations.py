@@ -13,6 +13,7 @@ from opendrs.model import (
     Guest,
     GuestId,
     NodeId,
+    NodeState,
     Snapshot,
     format_count,
     format_list,
@@ -27,6 +28,7 @@ from opendrs.rules import (
     MILLICORES,
     AvailableMemory,
     available_memory,
+    drained_nodes,
     required_memory,
     split_drains,
     usable_memory,
@@ -163,6 +165,7 @@ class MoveExplanations:
         self._waits = waits
         self._problem = problem
         self._assignment = assignment
+        self._drained = drained_nodes(cluster.snapshot)
         self._before = cluster.load_in(cluster.snapshot)
         self._load = loads(problem, assignment)
         self._repaired = RepairedRules(cluster.snapshot, after)
@@ -256,9 +259,10 @@ class MoveExplanations:
         yield from islice(closed, MAX_NAMED)
 
     def _rejection(self, encoded: EncodedGroup, name: NodeId) -> str | None:
-        if name == encoded.guests[0].node:
-            return None
         node = self._cluster.snapshot.nodes[name]
+        is_drained = name in self._drained or node.state is NodeState.MAINTENANCE
+        if is_drained or name == encoded.guests[0].node:
+            return None
         return self._cluster.feasibility.incompatibility(encoded.guests, node)
 
 
