@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from opendrs.config.settings import Settings
+from opendrs.model import Snapshot
 from opendrs.policies import Policy, repair_for, repairs_rules
 from opendrs.policies.optimize import Optimize, Repair
 from opendrs.policies.optimize.budget import Budget
 from opendrs.policies.optimize.objective import Goal
+from opendrs.policies.optimize.small_cluster import MAX_PLACEMENTS
+from opendrs.rules import ViolationCount, count_strict, violations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,3 +82,21 @@ def could_repair_more(repair: Repair, policy: Policy[Any] | None) -> bool:
         or other.migrations > budget.migrations
         or other.minutes > budget.minutes
     )
+
+
+def violations_after_repair(
+    repair: Repair, snapshot: Snapshot
+) -> ViolationCount | None:
+    """Return what *repair* leaves violated in *snapshot*; None if that takes long.
+
+    In a small cluster, its plan is the best one, and found at once.
+
+    Args:
+        repair: The policy of the command.
+        snapshot: The cluster.
+    """
+    if len(snapshot.nodes) ** len(snapshot.guests) > MAX_PLACEMENTS:
+        return None
+    plan = repair.decide(snapshot, None).plan
+    after = snapshot.apply(*(step.action for step in plan.steps))
+    return count_strict(violations(after))

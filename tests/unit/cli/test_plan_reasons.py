@@ -112,17 +112,12 @@ def test_no_repair_is_advised_after_one_without_a_budget(
     ("options", "advice"),
     [
         (("optimize", "--budget", "1 GiB"), "to try to repair: "),
-        (
-            ("optimize", "--set", 'priorities=["balance","repair"]'),
-            "to try to repair: ",
-        ),
         (("repair", "--set", "budget=1 GiB"), "to try to repair: "),
-        (("balance", "--set", "max_migrations=1"), "to try to repair: "),
         (("optimize", "--set", 'priorities=["balance"]'), "to repair: "),
         (("balance", "--set", "repair_first=false"), "to repair: "),
     ],
 )
-def test_repair_is_advised_where_it_has_more_freedom(
+def test_repair_is_advised_where_it_repairs_more(
     opendrs: RunOpendrs, options: tuple[str, ...], advice: str
 ) -> None:
     write_remaining_violation()
@@ -130,6 +125,28 @@ def test_repair_is_advised_where_it_has_more_freedom(
     text = opendrs("plan", "c.json", "--policy", *options).out
 
     assert f"\n{advice}opendrs plan c.json --policy repair\n" in text
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("optimize", "--budget", "1 migrations"),
+        ("optimize", "--set", 'priorities=["balance","repair"]'),
+        ("balance", "--set", "max_migrations=1"),
+    ],
+)
+def test_a_larger_budget_is_advised_only_where_it_is_unknown(
+    opendrs: RunOpendrs, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    # One migration repairs all that can be. A large cluster is not searched for that.
+    write_remaining_violation()
+
+    small = opendrs("plan", "c.json", "--policy", *options).out
+    monkeypatch.setattr("opendrs.cli.repair_command.MAX_PLACEMENTS", 0)
+    large = opendrs("plan", "c.json", "--policy", *options).out
+
+    assert "repair: opendrs" not in small
+    assert "\nto try to repair: opendrs plan c.json --policy repair\n" in large
 
 
 def test_a_rule_that_cannot_be_repaired_has_one_line(opendrs: RunOpendrs) -> None:
