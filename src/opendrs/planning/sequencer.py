@@ -3,7 +3,8 @@
 A move can start when its target has enough memory, no anti-affine guest, and a place in
 each failure domain with a limit. Moves that wait for each other in a cycle are resolved
 by a detour: one guest waits on a staging node. If there is no staging node, the least
-valuable move is dropped.
+valuable move is dropped. Among moves that do not wait for each other, guests of a high
+priority migrate last.
 
 Source:
     Cycles: Hermenier et al., Entropy: a consolidation manager for clusters (2009).
@@ -12,15 +13,18 @@ Source:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from graphlib import TopologicalSorter
+from heapq import heappop, heappush
 from itertools import islice
 from random import Random
 
 from opendrs.arrays import ClusterArrays
 from opendrs.model import (
     GIB,
+    NORMAL_PRIORITY,
     Action,
     GuestId,
     Limits,
@@ -145,10 +149,12 @@ def sequence_moves_in(
         if not attempts[-1].dropped:
             break
     best = min(attempts, key=_SequencingAttempt.cost)
+    plan = add_dependencies(best.completed, free_memory, cluster.free_places)
+    plan, completed = _by_priority(plan, best.completed, cluster.priorities)
     return SequencedPlan(
-        plan=add_dependencies(best.completed, free_memory, cluster.free_places),
-        ordered_moves=tuple(move.group_move for move in best.completed),
-        detours=tuple(move.group_move for move in best.completed if move.is_detour),
+        plan=plan,
+        ordered_moves=tuple(move.group_move for move in completed),
+        detours=tuple(move.group_move for move in completed if move.is_detour),
         dropped=tuple(move.group_move for move in (*unknown, *best.dropped)),
     )
 
@@ -279,9 +285,76 @@ def sequence_path(cluster: ClusterArrays, moves: Sequence[GroupMove]) -> Sequenc
             PendingMove(move, cluster, is_detour=is_detour, from_detour=from_detour)
         )
         seen.add(move.name)
+    plan = add_dependencies(pending, FreeMemory(cluster), cluster.free_places)
+    plan, pending = _by_priority(plan, pending, cluster.priorities)
     return SequencedPlan(
-        plan=add_dependencies(pending, FreeMemory(cluster), cluster.free_places),
-        ordered_moves=tuple(moves),
+        plan=plan,
+        ordered_moves=tuple(move.group_move for move in pending),
         detours=tuple(move.group_move for move in pending if move.is_detour),
         dropped=(),
     )
+
+
+def _by_priority(
+    plan: Plan, moves: list[PendingMove], priorities: Mapping[GuestId, float]
+) -> tuple[Plan, list[PendingMove]]:
+    """Return *plan* and *moves* with guests of a high priority as late as possible.
+
+    The dependencies stay. Of moves that do not wait for each other, those of the lowest
+    priority come first, and the others in the same order as before.
+
+    Args:
+        plan: The plan: a step for each guest of each move.
+        moves: The moves in the order of the plan.
+        priorities: Priorities of guests that are not normal.
+    """
+    weights = [
+        max(priorities.get(guest, NORMAL_PRIORITY) for guest in move.guests)
+        for move in moves
+    ]
+    if len(set(weights)) <= 1:
+        return plan, moves
+    steps = iter(plan.steps)
+    steps_of = [[*islice(steps, len(move.guests))] for move in moves]
+    move_of = {step.id: index for index, own in enumerate(steps_of) for step in own}
+    waits_for = {
+        index: {move_of[each] for step in own for each in step.depends_on}
+        for index, own in enumerate(steps_of)
+    }
+    order = _lightest_first(waits_for, weights)
+    sorted_steps = [step for index in order for step in steps_of[index]]
+    position = {step.id: number for number, step in enumerate(sorted_steps, start=1)}
+    renamed = tuple(
+        replace(
+            step,
+            id=StepId(str(position[step.id])),
+            depends_on=tuple(
+                StepId(str(number))
+                for number in sorted(position[each] for each in step.depends_on)
+            ),
+        )
+        for step in sorted_steps
+    )
+    return Plan(renamed), [moves[index] for index in order]
+
+
+def _lightest_first(
+    waits_for: Mapping[int, set[int]], weights: Sequence[float]
+) -> list[int]:
+    """Return the topological order with the least weight first, then the least index.
+
+    Args:
+        waits_for: Indices that precede each index.
+        weights: Weight of each index.
+    """
+    sorter = TopologicalSorter(waits_for)
+    sorter.prepare()
+    order: list[int] = []
+    ready: list[tuple[float, int]] = []
+    while sorter.is_active():
+        for index in sorter.get_ready():
+            heappush(ready, (weights[index], index))
+        _, index = heappop(ready)
+        order.append(index)
+        sorter.done(index)
+    return order

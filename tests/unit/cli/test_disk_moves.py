@@ -52,25 +52,44 @@ def plan(tmp_path: Path) -> tuple[str, ...]:
     return ("plan", "cluster.json", "--policy", "balance")
 
 
-def test_unknown_free_space_is_the_reason_against_a_copy(
-    opendrs: RunOpendrs, tmp_path: Path
-) -> None:
+def write_local_disks(directory: Path, *, free: int | None) -> None:
+    """Write a cluster whose guests have a local disk of 20 GiB, and its limits."""
     (snapshot,) = recorded_snapshots({"v": ("a", [0.4]), "w": ("a", [0.4])})
-    disk = Disk(storage="zfs", size=GIB)
+    disk = Disk(storage="zfs", size=20 * GIB)
+    storage = Storage(id="zfs", shared=False, free=free)
     nodes = {
-        name: replace(node, storages=(Storage(id="zfs", shared=False),))
+        name: replace(node, storages=(storage,))
         for name, node in snapshot.nodes.items()
     }
     guests = {
         name: replace(guest, disks=(disk,)) for name, guest in snapshot.guests.items()
     }
     local = replace(snapshot, nodes=nodes, guests=guests)
-    write_snapshot(local, tmp_path / "cluster.json")
-    (tmp_path / "opendrs.toml").write_text("[limits]\nmigrate_local_disks = true\n")
+    write_snapshot(local, directory / "cluster.json")
+    (directory / "opendrs.toml").write_text("[limits]\nmigrate_local_disks = true\n")
+
+
+def test_unknown_free_space_is_the_reason_against_a_copy(
+    opendrs: RunOpendrs, tmp_path: Path
+) -> None:
+    write_local_disks(tmp_path, free=None)
 
     result = opendrs("plan", "cluster.json", "--policy", "balance")
 
     assert "b: free space of zfs is unknown" in result.out
+
+
+def test_headline_and_cost_of_optimize_count_the_bytes_of_copied_disks(
+    opendrs: RunOpendrs, tmp_path: Path
+) -> None:
+    write_local_disks(tmp_path, free=100 * GIB)
+
+    result = opendrs("plan", "cluster.json", "--policy", "optimize")
+
+    headline, cost, *_ = result.out.splitlines()
+    size = cost.removeprefix("plan: 1 migration, ").removesuffix(" to transfer")
+    assert float(size.removesuffix(" GiB")) > 20
+    assert headline.endswith(f"1 migration, {size}")
 
 
 def test_plan_names_disk_storages_node_and_size(

@@ -10,6 +10,7 @@ from opendrs.model import (
     Affinity,
     AntiAffinity,
     GuestId,
+    GuestPriority,
     LiveMigration,
     Mobility,
     NodeAffinity,
@@ -304,3 +305,29 @@ def test_dropped_moves_and_detours_are_noted() -> None:
         ),
         "dropped, because there is no safe sequence: z",
     )
+
+
+def test_of_independent_moves_those_of_a_high_priority_come_last() -> None:
+    high = GuestPriority(guests=guest_ids("p"), value=2.0)
+    low = GuestPriority(guests=guest_ids("s"), value=0.5)
+    nodes = {"a": 0.9, "b": 0.0, "c": 0.0}
+    snapshot = small_cluster(nodes, "p:a:0.1 q:a:0.1 r:a:0.2 s:a:0.3", high, low)
+
+    sequenced = sequence_texts(snapshot, "p b", "q b", "r c", "s c")
+
+    assert move_texts(sequenced.ordered_moves) == ["s c", "q b", "r c", "p b"]
+    steps = [step.action.guest for step in sequenced.plan.steps]  # type: ignore[union-attr]
+    assert steps == ["s", "q", "r", "p"]
+    assert dependencies(sequenced.plan) == {"1": (), "2": (), "3": (), "4": ()}
+
+
+def test_a_move_waits_for_one_of_a_high_priority_that_frees_its_memory() -> None:
+    high = GuestPriority(guests=guest_ids("y"), value=2.0)
+    nodes = {"a": 0.9, "b": 0.9, "c": 0.0}
+    snapshot = small_cluster(nodes, "x:a y:b z:a:0.2", high)
+
+    sequenced = sequence_texts(snapshot, "x b", "y c", "z c")
+
+    # x needs the memory that y frees; z waits for none.
+    assert move_texts(sequenced.ordered_moves) == ["z c", "y c", "x b"]
+    assert dependencies(sequenced.plan) == {"1": (), "2": (), "3": ("2",)}
