@@ -568,3 +568,22 @@ def test_drain_that_cannot_end_is_no_violated_rule(opendrs: RunOpendrs) -> None:
     for output in (text, compared):
         assert "cannot be repaired" not in output
         assert "violated strict rules:" not in output
+
+
+@pytest.mark.parametrize("policy", ["repair", "optimize"])
+def test_headline_counts_guests_to_drain_as_the_table_does(
+    opendrs: RunOpendrs, policy: str
+) -> None:
+    guests = {"x": ("a", 0.2), "y": ("a", 0.2), "z": ("a", 0.2)}
+    level = cluster({"a": 0.6, "b": 0.0}, guests, [Pin(guests=guest_ids("z"))])
+    closed = replace(level.nodes[NodeId("a")], state=NodeState.MAINTENANCE)
+    write_snapshot(
+        replace(level, nodes={**level.nodes, closed.id: closed}), Path("c.json")
+    )
+
+    headline, *lines = opendrs("plan", "c.json", "--policy", policy).out.splitlines()
+
+    assert ": guests to drain 3 → 1" in headline
+    assert "violated strict rules" not in headline
+    assert "violated strict rules\t0\t\t0\t" in lines
+    assert "guests to drain\t3\t\t1\t" in lines

@@ -31,6 +31,7 @@ from opendrs.rules import (
     compared_loads,
     count_strict,
     drained_nodes,
+    split_drains,
     usable_memory,
     violations,
 )
@@ -46,7 +47,8 @@ class ClusterMetrics:
     """Metrics of a cluster.
 
     Attributes:
-        violated: Violated strict rules.
+        violated: Violated strict rules, without those that drain nodes.
+        to_drain: Guests on nodes that are drained.
         overfull_gib: Memory above what nodes may hold, in GiB.
         overfull_cores: Committed CPU above what nodes may hold, in cores; None if no
             node limits it.
@@ -65,6 +67,7 @@ class ClusterMetrics:
     """
 
     violated: ViolationCount
+    to_drain: int
     overfull_gib: float
     overfull_cores: float | None
     overfull_loads: float | None
@@ -78,8 +81,8 @@ class ClusterMetrics:
 
     @property
     def violations(self) -> int:
-        """Number of violations of strict rules."""
-        return self.violated.violations
+        """Number of violations of strict rules, with guests to drain."""
+        return self.violated.violations + self.to_drain
 
     def goal_values(self, goal: Goal) -> tuple[float, ...]:
         """Return the values to minimize for *goal*."""
@@ -134,7 +137,7 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
     drained = drained_nodes(snapshot)
     kept = {name: load for name, load in loads.items() if name not in drained}
     used_nodes = _used_nodes(snapshot, kept)
-    violated = count_strict(violations(snapshot))
+    violated, to_drain = _violated(snapshot)
     left = available_memory(snapshot, limits)
     overfull = _overfull_gib(snapshot, left, limits, fill, loads)
     cores = _overfull_cores([left[name] for name in loads])
@@ -142,6 +145,7 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
     waiting, short = thresholds.cores_above(loads), thresholds.bytes_above(loads) / GIB
     return ClusterMetrics(
         violated=violated,
+        to_drain=to_drain,
         overfull_gib=overfull,
         overfull_cores=cores,
         overfull_loads=above,
@@ -155,13 +159,23 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
             **load_metrics(kept, ImbalanceMetric.CV),
             "broken_rules": float(violated.rules),
             "overfull_gib": overfull,
-            **({} if cores is None else {"overfull_cores": cores}),
-            **({} if above is None else {"overfull_loads": above}),
+            **_known_figures(overfull_cores=cores, overfull_loads=above),
             "waiting_cores": waiting,
             "waiting_gib": short,
             "used_nodes": float(used_nodes),
         },
     )
+
+
+def _violated(snapshot: Snapshot) -> tuple[ViolationCount, int]:
+    """Return the violated strict rules, and the number of guests to drain."""
+    rules, drains = split_drains(violations(snapshot))
+    return count_strict(rules), len(drains)
+
+
+def _known_figures(**figures: float | None) -> dict[str, float]:
+    """Return the figures that are not None."""
+    return {name: each for name, each in figures.items() if each is not None}
 
 
 def _used_nodes(snapshot: Snapshot, nodes: Collection[NodeId]) -> int:
@@ -285,12 +299,21 @@ def _overfull_cores(left: Sequence[AvailableMemory]) -> float | None:
     return sum(max(0.0, -(each.millicores or 0.0)) for each in left) / MILLICORES
 
 
+def describe_repair(before: ClusterMetrics, after: ClusterMetrics) -> str:
+    """Return the change of the violated strict rules and of the guests to drain."""
+    parts = []
+    if before.to_drain or after.to_drain:
+        parts.append(f"guests to drain {before.to_drain} → {after.to_drain}")
+    if before.violated.rules or after.violated.rules or not parts:
+        parts.insert(0, f"violated strict rules {before.violated} → {after.violated}")
+    return ", ".join(parts)
+
+
 def describe_change(before: ClusterMetrics, after: ClusterMetrics) -> str:
     """Return a description of the change of the metrics."""
     parts = [f"{IMBALANCE} {before.imbalance:.3f} → {after.imbalance:.3f}"]
     if before.violations or after.violations:
-        violated = f"{before.violated} → {after.violated}"
-        parts.insert(0, f"violated strict rules {violated}")
+        parts.insert(0, describe_repair(before, after))
     if before.overfull_gib > 0 or after.overfull_gib > 0:
         parts.append(
             f"memory above what nodes may hold {before.overfull_gib:.1f} → "

@@ -46,7 +46,11 @@ from opendrs.policies.optimize.encoding import (
     safe_divide,
 )
 from opendrs.policies.optimize.explanations import violation_notes
-from opendrs.policies.optimize.metrics import ClusterMetrics, measure_cluster
+from opendrs.policies.optimize.metrics import (
+    ClusterMetrics,
+    describe_repair,
+    measure_cluster,
+)
 from opendrs.policies.optimize.movable_groups import movable_groups
 from opendrs.policies.optimize.objective import Goal, encode_problem, repair_objective
 from opendrs.policies.optimize.policy import SEARCH_ROUNDS
@@ -258,7 +262,7 @@ def _stopping_criterion() -> StoppingCriterion:
 def _repair_decision(candidate: CandidatePlan) -> Decision[None]:
     """Return the decision for *candidate*; its plan is empty unless it repairs."""
     context = candidate.context
-    before, after = context.before.violated, candidate.after.violated
+    before, after = context.before, candidate.after
     if after.violations >= before.violations or not candidate.sequenced.plan.steps:
         return _empty_decision(context, DecisionReason.NO_CANDIDATE, _none(context))
     count = format_count(candidate.migrations, "migration")
@@ -266,10 +270,10 @@ def _repair_decision(candidate: CandidatePlan) -> Decision[None]:
         DecisionReason.REPAIRS_RULES,
         None,
         candidate.sequenced.plan,
-        f"violated strict rules {before} → {after}; {count}, "
+        f"{describe_repair(before, after)}; {count}, "
         f"{format_memory(candidate.gib * GIB)}",
-        context.before.figures,
-        candidate.after.figures,
+        before.figures,
+        after.figures,
         (
             *context.notes,
             *candidate.sequenced.notes,
@@ -280,7 +284,11 @@ def _repair_decision(candidate: CandidatePlan) -> Decision[None]:
 
 
 def _none(context: OptimizeContext) -> str:
-    return f"no plan repairs a strict rule; violated: {context.before.violated}"
+    before = context.before
+    remaining = [f"violated: {before.violated}"] if before.violated.rules else []
+    if before.to_drain:
+        remaining.append(f"guests to drain: {before.to_drain}")
+    return "; ".join(("no plan repairs a strict rule", *remaining))
 
 
 def _empty_decision(
