@@ -90,11 +90,12 @@ def test_namesake_on_the_target_fails_the_migration(lab: LibvirtLab) -> None:
 
 def test_non_converging_migration_is_reported_and_aborted(lab: LibvirtLab) -> None:
     lab.slow_vm(1, "vm")
-    platform = lab.platform(bandwidth=4 * MIB, auto_converge=False)
+    # So little that the guest exceeds it also while other tests use the machine.
+    platform = lab.platform(bandwidth=MIB, auto_converge=False)
     task = wait_until_copying(platform)
     eventually(
         lambda: "does not converge" in platform.status(task).detail,
-        40,
+        120,
         "it is reported",
     )
 

@@ -130,11 +130,16 @@ def test_twelve_guests_are_balanced_over_three_hosts(
         ],
     )
 
-    by_use = operator.plans("--set", "load_model=dynamic")
+    by_use: dict[str, Any] = {}
 
+    def leaves_the_loaded_host() -> bool:
+        # Measured use fluctuates while other tests use the machine.
+        by_use.update(operator.plans("--set", "load_model=dynamic"))
+        return {step["source"] for step in by_use["steps"]} == {"h1"}
+
+    eventually(leaves_the_loaded_host, 120, "guests leave h1 by measured use")
     assert by_use["reason"] == "improves-balance"
     assert by_use["before"]["imbalance"] > by_use["after"]["imbalance"]
-    assert {step["source"] for step in by_use["steps"]} == {"h1"}
 
     plan = operator.plans()
 
