@@ -238,8 +238,7 @@ def _snapshot_diagnostics(
     for diagnostic in find_impossible(snapshot):
         message = f"{display_path(file)}: {diagnostic}"
         yield Diagnostic((*path, "path"), message, code=diagnostic.code)
-    name = str(path[-1])
-    limits = settings.limits
+    name, limits = str(path[-1]), settings.limits
     for diagnostic in name_mismatches(
         settings.rules, limits.networks, snapshot, limits.overrides
     ):
@@ -252,6 +251,9 @@ def _limit_diagnostics(settings: Settings) -> Iterator[Diagnostic]:
 
     Names are checked if every platform is such a file that can be read.
     """
+    limits = settings.limits
+    if not limits.storage_groups and limits.tolerated_domain is None:
+        return
     snapshots: list[Snapshot] = []
     for connection in settings.platforms.values():
         if not isinstance(connection.settings, SnapshotFileSettings):
@@ -261,7 +263,7 @@ def _limit_diagnostics(settings: Settings) -> Iterator[Diagnostic]:
         except ConfigurationError:
             return  # already reported
     if snapshots:
-        yield from limit_mismatches(settings.limits, snapshots)
+        yield from limit_mismatches(limits, snapshots)
 
 
 def _node_diagnostics(

@@ -192,7 +192,7 @@ class _StartLimits:
     def check_all(self, state: PlacementState, group: DisplacedGroup) -> None:
         """Find the nodes on which *group* must not start."""
         for node in _best_first(state, group):
-            if self._exceeds_load(state, group, node) or self._reserves is None:
+            if self._note_load(state, group, node) or self._reserves is None:
                 continue
             failures = self._reserves.sets_against(_starts(state, group, node))
             self._note_failures(node, failures)
@@ -200,7 +200,7 @@ class _StartLimits:
     def start_on_best(self, state: PlacementState, group: DisplacedGroup) -> int | None:
         """Start *group* on the best node, and return it; None if none is left."""
         for node in _best_first(state, group):
-            if node in self.prevented or self._exceeds_load(state, group, node):
+            if node in self.prevented or self._note_load(state, group, node):
                 continue
             if self._reserves is not None:
                 failures = self._reserves.try_actions(_starts(state, group, node))
@@ -212,16 +212,16 @@ class _StartLimits:
         return None
 
     def _note_failures(self, node: int, failures: tuple[FailureSet, ...]) -> bool:
-        """Return whether *failures*, which are not tolerated, prevent the start."""
+        """Note whether *failures*, which are not tolerated, prevent the start."""
         if failures:
             detail = describe_not_tolerated(failures)
             self.prevented[node] = InfeasibleReason.FAILURE_NOT_TOLERATED, detail
         return bool(failures)
 
-    def _exceeds_load(
+    def _note_load(
         self, state: PlacementState, group: DisplacedGroup, node: int
     ) -> bool:
-        """Return whether a further load of *node* prevents the start of *group*.
+        """Note whether a further load of *node* prevents the start of *group*.
 
         Unknown loads of the guests count 0 here: that of a new guest cannot be known,
         and a node at its threshold receives none.

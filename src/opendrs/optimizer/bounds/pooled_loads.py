@@ -26,7 +26,6 @@ SWEEPS = 4  # passes of the coordinate descent at each multipliers
 MAX_DEPARTURES = 128  # most groups of a node that may leave, the largest first
 MAX_EVALUATIONS = 40  # most multipliers to evaluate
 MIN_GAIN = 1e-3  # relative gain that ten evaluations must achieve
-TINY = 1e-300  # smallest divisor
 
 
 def pooled_bound(problem: Problem, assignment: Indices) -> float:
@@ -72,9 +71,12 @@ class PooledLoads:
         movable = np.flatnonzero(is_movable)
         size = reachable.demand[movable].max(axis=1)
         largest_first = movable[np.argsort(-size, kind="stable")]
-        self._nodes, self._groups, self._rank_size = _by_rank(
+        self._nodes, self._groups, sizes = _by_rank(
             largest_first, problem.origin[largest_first], problem.node_count
         )
+        # Groups of each rank, and the number of their nodes.
+        ends = zip(np.cumsum(sizes).tolist(), sizes.tolist(), strict=True)
+        self._ranks = [(slice(end - size, end), size) for end, size in ends]
         home = problem.origin[self._groups]
         self._scale: Floats = reachable.scale[self._nodes].T
         self._demand: Floats = reachable.demand[self._groups].T
@@ -90,7 +92,7 @@ class PooledLoads:
         )
         self._received = np.zeros_like(self._ray_curvature)
         self._away: Floats = reachable.initial[self._nodes].T.copy()
-        for rank_groups, nodes in self._ranks():
+        for rank_groups, nodes in self._ranks:
             taken = self._scaled[:, rank_groups] * self._part[rank_groups]
             self._away[:, :nodes] -= taken
 
@@ -146,22 +148,13 @@ class PooledLoads:
 
     def _send(self, price: Floats) -> None:
         """Let the parts of groups leave that lower the cost of their node most."""
-        for groups, nodes in self._ranks():
+        for groups, nodes in self._ranks:
             away, scaled = self._away[:, :nodes], self._scaled[:, groups]
             slope = price[groups] - 2 * (away * scaled).sum(axis=0)
             before = self._part[groups]
             after = np.clip(before - slope * self._curvature[groups], 0.0, 1.0)
             away -= (after - before) * scaled
             self._part[groups] = after
-
-    def _ranks(self) -> list[tuple[slice, int]]:
-        """Return the groups of each rank, and the number of their nodes."""
-        ends = np.cumsum(self._rank_size).tolist()
-        sizes = self._rank_size.tolist()
-        return [
-            (slice(end - size, end), size)
-            for end, size in zip(ends, sizes, strict=True)
-        ]
 
 
 def _by_rank(
@@ -198,7 +191,7 @@ def _marginal_price(gain: Floats, cost: Floats, budget: float) -> float:
 
 def _extreme_ratios(demand: Floats) -> Floats:
     """Return for each resource the demand with its largest fraction; shape (R, R)."""
-    fraction = demand / np.maximum(demand.sum(axis=0), TINY)
+    fraction = demand * _inverse(demand.sum(axis=0))
     fraction *= _inverse(fraction.sum(axis=1))[:, None]
     extreme: Floats = demand[fraction.argmax(axis=0)]
     return extreme

@@ -58,7 +58,7 @@ def exhaustive_plan(context: OptimizeContext) -> CandidatePlan | None:
     small = context.repairs.small
     if small is None:
         return None
-    return _ExhaustiveSearch(_context_of(context, small.cluster), small).best_plan()
+    return _PlacementSearch(_context_of(context, small.cluster), small).best_plan()
 
 
 def beam_plan(context: OptimizeContext) -> CandidatePlan | None:
@@ -74,10 +74,10 @@ def beam_plan(context: OptimizeContext) -> CandidatePlan | None:
         _context_of(context, small.cluster),
         problem=context.encode(small.cluster, context.budget),
     )
-    return _ExhaustiveSearch(context, small).beam_plan(price)
+    return _PlacementSearch(context, small).beam_plan(price)
 
 
-class _ExhaustiveSearch:
+class _PlacementSearch:
     """Placements of the units of a small cluster, with their values.
 
     Args:
@@ -90,7 +90,6 @@ class _ExhaustiveSearch:
         self._cluster = context.cluster
         self._small = small
         self._graph = small.graph
-        self._placement_costs = PlacementCosts(context.cluster)
 
     def best_plan(self) -> CandidatePlan:
         """Return the plan to the best placement that is reached within the budget."""
@@ -99,16 +98,16 @@ class _ExhaustiveSearch:
             problem = self._with_knee_price(problem)
         reached = self._reached(problem)
         transfer = reached.transfer
-        values = self._values(problem, self._small)
+        values = self.values(problem)
         if math.isfinite(budget.gib):
             allowed = transfer <= problem.budgets[GIB_ROW] * (1 + FEASIBILITY_SLACK)
         else:
             allowed = np.isfinite(transfer)
-            values += self._detour_cost(problem, transfer)
-        best = self._best(allowed, values, transfer)
+            values += self.detour_cost(problem, transfer)
+        best = self.best(allowed, values, transfer)
         within = self._is_candidate & (transfer <= transfer[best])
         bound = math.sqrt(float(self._imbalance[within].min()))
-        return self._plan(problem, best, reached.path(best), bound)
+        return self.plan(problem, best, reached.path(best), bound)
 
     def beam_plan(self, price: float) -> CandidatePlan:
         """Return the plan to the best placement that a beam search reaches.
@@ -132,27 +131,36 @@ class _ExhaustiveSearch:
         graph = replace(self._graph, transfer=self._transfer(problem))
 
         def evaluate_all(assignments: Indices) -> tuple[Floats, Floats]:
-            restricted = self._small.restricted(assignments)
-            return self._rank(restricted), self._values(problem, restricted)
+            restricted = self._restricted(assignments)
+            return restricted.rank, restricted.values(problem)
 
         beam = BeamPlacements(graph, evaluate_all, limits)
-        found = _ExhaustiveSearch(context, self._small.restricted(beam.assignments))
-        values = found._values(problem, found._small)
+        found = self._restricted(beam.assignments)
+        values = found.values(problem)
         if math.isinf(most):
-            values += found._detour_cost(problem, beam.transfer)
-        best = found._best(np.isfinite(beam.transfer), values, beam.transfer)
-        return found._plan(problem, best, beam.path(best), None)
+            values += found.detour_cost(problem, beam.transfer)
+        best = found.best(np.isfinite(beam.transfer), values, beam.transfer)
+        return found.plan(problem, best, beam.path(best), None)
 
-    def _best(self, allowed: Mask, values: Floats, transfer: Floats) -> int:
+    def _restricted(self, assignments: Indices) -> _PlacementSearch:
+        """Return the same with these placements only; shape (U, S)."""
+        other = _PlacementSearch(self._context, self._small.restricted(assignments))
+        other._problem = self._problem
+        return other
+
+    def best(self, allowed: Mask, values: Floats, transfer: Floats) -> int:
         """Return the best of the *allowed* candidates; all arguments (S,).
 
         The rank counts first, then the value, then the transfer.
         """
         found = np.flatnonzero(self._is_candidate & allowed)
         rounded = np.round(values[found], 12)
-        rank = self._rank(self._small)[found]
-        order = np.lexsort((transfer[found], rounded, rank))
+        order = np.lexsort((transfer[found], rounded, self.rank[found]))
         return int(found[order[0]])
+
+    @cached_property
+    def _placement_costs(self) -> PlacementCosts:
+        return PlacementCosts(self._cluster)
 
     @cached_property
     def _problem(self) -> Problem:
@@ -213,20 +221,21 @@ class _ExhaustiveSearch:
                 ends &= row[assignments[unit]]
         return ends
 
-    def _rank(self, small: SmallCluster) -> Floats:
+    @cached_property
+    def rank(self) -> Floats:
         """Number of violated strict rules, if their repair comes first; shape (S,)."""
         if self._context.priorities[0] is Goal.REPAIR:
-            return small.violations[0]
-        return np.zeros(small.graph.count)
+            return self._small.violations[0]
+        return np.zeros(self._graph.count)
 
-    def _values(self, problem: Problem, small: SmallCluster) -> Floats:
+    def values(self, problem: Problem) -> Floats:
         """Return the costs of all placements, with those of moves; shape (S,)."""
-        costs = placement_costs(problem, small.graph.assignments)
+        costs = placement_costs(problem, self._graph.assignments)
         weight = self._context.objective.weight("violation")
-        values: Floats = costs + weight * small.violations[1]
+        values: Floats = costs + weight * self._small.violations[1]
         return values
 
-    def _detour_cost(self, problem: Problem, transfer: Floats) -> Floats:
+    def detour_cost(self, problem: Problem, transfer: Floats) -> Floats:
         """Return the cost of *transfer* beyond that of one move of each unit; (S,)."""
         displaced = self._graph.assignments != self._graph.origin[:, None]
         cost: Floats = transfer - problem.move_cost @ displaced
@@ -239,8 +248,7 @@ class _ExhaustiveSearch:
     def _with_knee_price(self, problem: Problem) -> Problem:
         """Return *problem* with the price per GiB at the knee of gain over transfer."""
         transfer = self._reached(problem).transfer
-        values = self._values(problem, self._small)
-        best = self._best(np.isfinite(transfer), values, transfer)
+        best = self.best(np.isfinite(transfer), self.values(problem), transfer)
         displaced = self._graph.assignments[:, best] != self._graph.origin
         moved = float(self._cluster.movable.transfer[displaced].sum())
         gain = float(self._imbalance[self._graph.start] - self._imbalance[best])
@@ -249,7 +257,7 @@ class _ExhaustiveSearch:
         price = KNEE_GAIN * gain / moved * self._cluster.movable.migration_cost
         return replace(problem, move_cost=np.maximum(problem.move_cost, price))
 
-    def _plan(
+    def plan(
         self,
         problem: Problem,
         placement: int,
