@@ -52,9 +52,10 @@ class StayReasons:
             is_held = guest in self._held
             return StayReason.MIGRATION_FAILED if is_held else StayReason.IMMOVABLE
         group = self._group(guest)
-        if self._has_feasible_node(self._checker, group):
+        home = self._snapshot.guests[guest].node
+        if self._has_feasible_node(self._checker, group, home):
             return StayReason.NOT_CHOSEN
-        if self._has_feasible_node(self._strict_checker, group):
+        if self._has_feasible_node(self._strict_checker, group, home):
             return StayReason.SOFT_RULE
         return StayReason.NO_FEASIBLE_NODE
 
@@ -63,18 +64,25 @@ class StayReasons:
         return self._rules.immovable.get(guest, "")
 
     def infeasible_nodes(self, guest: GuestId) -> Mapping[NodeId, str]:
-        """Return why each infeasible node is so, soft rules aside."""
-        return self._strict_checker.infeasible_nodes(self._group(guest))
+        """Return why each other infeasible node is so, soft rules aside."""
+        return self._infeasible(self._strict_checker, guest)
 
     def avoided_nodes(self, guest: GuestId) -> Mapping[NodeId, str]:
         """Return the soft rule of each node that only a soft rule excludes."""
         if self._strict_checker is self._checker:
             return {}
         infeasible = self.infeasible_nodes(guest)
-        excluded = self._checker.infeasible_nodes(self._group(guest))
+        excluded = self._infeasible(self._checker, guest)
         return {
             name: detail for name, detail in excluded.items() if name not in infeasible
         }
+
+    def _infeasible(
+        self, checker: FeasibilityChecker, guest: GuestId
+    ) -> Mapping[NodeId, str]:
+        nodes = checker.infeasible_nodes(self._group(guest))
+        nodes.pop(self._snapshot.guests[guest].node, None)
+        return nodes
 
     def _group(self, guest: GuestId) -> Sequence[Guest]:
         names = sorted(self._rules.together.get(guest, frozenset((guest,))))
@@ -109,14 +117,15 @@ class StayReasons:
         return max((available for available, _ in self._by_memory), default=0.0)
 
     def _has_feasible_node(
-        self, checker: FeasibilityChecker, group: Sequence[Guest]
+        self, checker: FeasibilityChecker, group: Sequence[Guest], home: NodeId
     ) -> bool:
-        """Return True at the first feasible node: most guests have many."""
-        if (required_memory(group).measured or 0) > self._most_memory:
+        """Return True at the first feasible node but *home*: most guests have many."""
+        needed = [guest for guest in group if guest.node == home]
+        if (required_memory(needed).measured or 0) > self._most_memory:
             return False
         preferred = checker.preferred_nodes(group[0].id)
         return any(
             checker.rejection(group, name) is None
             for _, name in self._by_memory
-            if name in preferred and name != group[0].node
+            if name in preferred and name != home
         )

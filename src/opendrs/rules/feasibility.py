@@ -93,20 +93,32 @@ class FeasibilityChecker:
     def infeasible_nodes(self, group: MoveGroup) -> dict[NodeId, str]:
         """Return why each infeasible node, except its own, is infeasible for *group*.
 
-        Feasible nodes are absent.
+        Feasible nodes are absent. A group on several nodes has no node of its own;
+        those of its guests that are on a node already need no memory there.
         """
-        required = required_memory(group)
-        rejections = {
-            name: self._rejection(group, required, node)
-            for name, node in sorted(self._snapshot.nodes.items())
-            if name != group[0].node
-        }
+        if _is_split(group):
+            rejections = {
+                name: self.rejection(group, name)
+                for name in sorted(self._snapshot.nodes)
+            }
+        else:
+            required = required_memory(group)
+            rejections = {
+                name: self._rejection(group, required, node)
+                for name, node in sorted(self._snapshot.nodes.items())
+                if name != group[0].node
+            }
         return {
             name: detail for name, detail in rejections.items() if detail is not None
         }
 
     def rejection(self, group: MoveGroup, node: NodeId) -> str | None:
-        """Return why *node*, not its own, is infeasible for *group*, or None."""
+        """Return why *node*, not its own, is infeasible for *group*, or None.
+
+        Guests of the group that are there already need no memory.
+        """
+        if _is_split(group):
+            group = tuple(guest for guest in group if guest.node != node)
         return self._rejection(
             group, required_memory(group), self._snapshot.nodes[node]
         )
@@ -268,6 +280,10 @@ class FeasibilityChecker:
             for rule in self._snapshot.rules
             if isinstance(rule, NodeAffinity) and rule.strict
         )
+
+
+def _is_split(group: MoveGroup) -> bool:
+    return any(guest.node != group[0].node for guest in group)
 
 
 def _guests_by_node(

@@ -13,6 +13,7 @@ from opendrs.controller.stay_reasons import StayReason
 from opendrs.controller.views.reasons import reason_documents
 from opendrs.model import (
     GIB,
+    Affinity,
     AntiAffinity,
     Disk,
     FailedMigration,
@@ -173,6 +174,22 @@ def test_node_that_a_soft_rule_excludes_is_not_infeasible() -> None:
     assert not [each for each in found.details if each.startswith("infeasible")]
     (avoided,) = [each for each in found.details if each.startswith("avoided")]
     assert "b: soft anti-affinity of one to two" in avoided
+
+
+def test_guest_that_is_to_join_another_may_move_to_its_node() -> None:
+    # By hand: y fits on a beside x; x does not fit on b. Both count a once.
+    pair = Affinity(guests=guest_ids("x", "y"))
+    record = decided(
+        cluster({"a": 0.8, "b": 0.9}, {"x": ("a", 0.4), "y": ("b", 0.1)}, [pair])
+    )
+
+    x, y = explain(record, "x"), explain(record, "y")
+
+    assert x is not None
+    assert y is not None
+    assert (x.code, y.code) == (StayReason.NO_FEASIBLE_NODE, StayReason.NOT_CHOSEN)
+    assert "feasible nodes: 0 of 1 others" in x.details
+    assert "feasible nodes: 1 of 1 others" in y.details
 
 
 def test_guest_that_is_held_back_has_the_cause_and_the_end() -> None:

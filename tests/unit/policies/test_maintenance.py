@@ -19,7 +19,7 @@ from opendrs.model import (
     Usage,
 )
 from opendrs.policies import BUILT_IN_POLICIES, DecisionReason, Policy, decide
-from opendrs.policies.optimize import Repair
+from opendrs.policies.optimize import Optimize, Repair
 from support.builders import cluster, guest_ids, node
 
 A, B, C = map(NodeId, "abc")
@@ -109,6 +109,59 @@ def test_guests_that_another_plan_might_migrate_are_counted_beyond_the_first() -
     assert note.startswith("maintenance of a: 14 guests remain: ")
     assert "could migrate to b, c, d" in note
     assert note.endswith("; 4 further guests")
+
+
+@pytest.mark.parametrize("further", [0, 12])
+def test_what_remains_on_a_drained_node_is_no_imbalance(further: int) -> None:
+    # By hand: with x, b has as much as a; with y, half of it. The balanced load of
+    # three nodes is no reason to leave x on c. With further guests, fewer placements
+    # are compared than there are.
+    guests = {"v": ("a", 0.6), "w": ("b", 0.2), "x": ("c", 0.4), "y": ("c", 0.1)}
+    guests |= {f"g{n}": ("c", 0.001) for n in range(further)}
+    snapshot = cluster({"a": 0.6, "b": 0.2, "c": 0.52}, guests)
+    closed = node("c", 0.52, state=NodeState.MAINTENANCE)
+    snapshot = replace(snapshot, nodes={**snapshot.nodes, C: closed})
+
+    decision = Optimize(budget="1 migrations").decide(snapshot, None)
+
+    assert [step.action for step in decision.plan.steps] == [
+        LiveMigration(GuestId("x"), C, B)
+    ]
+
+
+def test_a_rule_that_guests_keep_violated_counts_as_a_violated_rule() -> None:
+    # By hand: one migration either repairs the affinity, or drains y of x and y, so
+    # that both rules stay violated: x cannot leave c.
+    snapshot = cluster(
+        {"a": 0.4, "b": 0.1, "c": 0.2},
+        {"v": ("a", 0.2), "w": ("b", 0.1), "x": ("c", 0.1), "y": ("c", 0.1)},
+        [Affinity(guests=guest_ids("v", "w")), Pin(guests=guest_ids("v", "x"))],
+    )
+    closed = node("c", 0.2, state=NodeState.MAINTENANCE)
+    snapshot = replace(snapshot, nodes={**snapshot.nodes, C: closed})
+
+    decision = Optimize(budget="1 migrations").decide(snapshot, None)
+
+    assert [step.action for step in decision.plan.steps] == [
+        LiveMigration(GuestId("w"), B, A)
+    ]
+
+
+def test_guest_that_can_leave_without_its_group_has_a_feasible_node() -> None:
+    # By hand: the group of v, w, x, y is on b and c, and v stays on b. Of w, x and y,
+    # which take 60 GiB, b can hold only one with v. Two migrations are not allowed.
+    snapshot = cluster(
+        {"a": 0.6, "b": 0.6, "c": 0.6},
+        {"u": ("a", 0.6), "v": ("b", 0.6)} | dict.fromkeys("wxy", ("c", 0.2)),
+        [Affinity(guests=guest_ids("v", "w", "x", "y")), Pin(guests=guest_ids("v"))],
+    )
+    closed = node("c", 0.6, state=NodeState.MAINTENANCE)
+    snapshot = replace(snapshot, nodes={**snapshot.nodes, C: closed})
+
+    decision = Optimize(budget="1 migrations").decide(snapshot, None)
+
+    (note,) = (each for each in decision.notes if "maintenance of c: " in each)
+    assert "could migrate to a, b, but no plan" in note
 
 
 def test_rule_with_the_origin_of_a_drain_is_none_if_it_is_of_another_kind() -> None:

@@ -221,6 +221,16 @@ def test_node_over_memory_headroom_is_infeasible() -> None:
     assert infeasible(full) == {B: "insufficient memory: 1.0 GiB short"}
 
 
+def test_members_that_are_on_a_node_need_no_memory_there() -> None:
+    # By hand: of 100 GiB 95 may be used. y adds 10 to the 80 of a, x adds 40 to b.
+    nodes: Mapping[str, float | None] = {"a": 0.8, "b": 0.9}
+    pair = Affinity(guests=guest_ids("x", "y"))
+    snapshot = cluster(nodes, {"x": ("a", 0.4), "y": ("b", 0.1)}, [pair])
+    only_b = {B: "insufficient memory: 35.0 GiB short"}
+
+    assert infeasible(snapshot, X, Y) == infeasible(snapshot, Y, X) == only_b
+
+
 def test_node_over_memory_overcommit_is_infeasible() -> None:
     snapshot = snapshot_of(places={"x": "a", "y": "b"})
     tight = with_guest(snapshot, Y, limit=Resources(1, 90 * GIB))

@@ -30,6 +30,7 @@ from opendrs.policies.optimize.objective import Goal, relaxed_problem
 from opendrs.rules import chooses_domain, drained_nodes
 
 ANY_PLAN = "with any plan that transfers at most as much memory"
+FEW_MIGRATIONS = "in at most as many migrations"
 MIN_SHOWN_GAP = 0.0005  # fraction below which the gap to the lower bound is not shown
 REASONS = {
     Goal.REPAIR: DecisionReason.REPAIRS_RULES,
@@ -138,14 +139,17 @@ def _bound_note(candidate: CandidatePlan) -> Iterator[str]:
         bound = _lower_bound(candidate, cluster, problem)
     least, reached = bound / scale, imbalance_distance(problem, load) / scale
     better = (reached - least) / reached if reached > 0 else 0.0
+    plans = ANY_PLAN
+    if math.isfinite(context.budget.migrations):
+        plans = f"{ANY_PLAN} {FEW_MIGRATIONS}"
     if better < -MIN_SHOWN_GAP:
         limit = f"defect: the lower bound is {least:.4f}; please report it"
     elif better >= 1 - MIN_SHOWN_GAP:
         limit = "no lower bound found"
     elif better >= MIN_SHOWN_GAP:
-        limit = f"at least {least:.4f} ({better:.1%} lower) {ANY_PLAN}"
+        limit = f"at least {least:.4f} ({better:.1%} lower) {plans}"
     else:
-        limit = f"at least {least:.4f} {ANY_PLAN}"
+        limit = f"at least {least:.4f} {plans}"
     yield (
         f"distance from the optimum: {IMBALANCE}: {reached:.4f} with this plan; {limit}"
     )

@@ -33,8 +33,8 @@ CPU, USED, COMMITTED = range(3)
 
 # cores may be used this much above the mean utilization, if that is more
 CPU_OVERCOMMIT = 1.25
-# capacity of nodes that are not compared by a further load, relative to the others, so
-# that no guest changes their load
+# capacity of nodes that are not compared, by a further load or since they are drained,
+# relative to the others, so that no guest changes their load
 UNCOMPARED = 1e9
 
 
@@ -277,15 +277,22 @@ class EncodedCluster:
     def balanced_load(self) -> Floats:
         """Balanced load, as a fraction of the capacity; shape (R,).
 
-        Nodes that are drained have no capacity for it.
+        Nodes that are drained have no capacity for it. Of their load, that of the
+        groups counts, which leave them.
         """
-        drained = drained_nodes(self.snapshot)
-        kept = [name not in drained for name in self.node_ids]
+        kept = ~self.is_drained
         load, capacity = self._known_load, self.capacity
+        load = load - np.where(kept[:, None], 0.0, self._known_base_load)
         if self._uncompared is not None:
             load = np.where(self._uncompared, 0.0, load)
             capacity = np.where(self._uncompared, 0.0, capacity)
         return safe_divide(load.sum(axis=0), capacity[kept].sum(axis=0))
+
+    @cached_property
+    def is_drained(self) -> Mask:
+        """True for nodes that are drained; shape (N,)."""
+        drained = drained_nodes(self.snapshot)
+        return np.array([name in drained for name in self.node_ids], np.bool_)
 
     @property
     def memory_resource(self) -> int:

@@ -24,6 +24,7 @@ from opendrs.policies.optimize.budget import Budget
 from opendrs.policies.optimize.contention import ContentionThresholds
 from opendrs.policies.optimize.encoding import (
     CPU,
+    UNCOMPARED,
     EncodedCluster,
     safe_divide,
 )
@@ -238,12 +239,15 @@ def relaxed_problem(
 ) -> Problem:
     """Return the relaxation of `encode_problem` that ignores all but the balance.
 
-    Every group may run on every node, within the budgets.
+    Every group may run on every node, within the budgets. Whatever leaves a drained
+    node, the imbalance does not change by that.
     """
     movable, balanced = cluster.movable, cluster.balanced_load
+    capacity = cluster.capacity.copy()
+    capacity[cluster.is_drained] *= UNCOMPARED
     weight = _balance_weights(cluster, objective)
     return Problem(
-        capacity=cluster.capacity,
+        capacity=capacity,
         demand=movable.demand,
         origin=cluster.origin,
         class_of=np.zeros(len(cluster.groups), np.int64),

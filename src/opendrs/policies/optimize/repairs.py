@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from opendrs.arrays import MobilityFilter, SkipReason
+from opendrs.arrays import MobilityFilter, MoveGroup, SkipReason
 from opendrs.metrics import LoadModel
 from opendrs.model import (
     Affinity,
@@ -20,7 +21,11 @@ from opendrs.model import (
     format_list,
 )
 from opendrs.policies.optimize.encoding import EncodedCluster
-from opendrs.policies.optimize.movable_groups import MovableGroups, movable_groups
+from opendrs.policies.optimize.movable_groups import (
+    MovableGroups,
+    movable_groups,
+    units_of,
+)
 from opendrs.policies.optimize.repair_feasibility import RepairFeasibility
 from opendrs.policies.optimize.small_cluster import SmallCluster
 from opendrs.policies.preconditions import (
@@ -244,7 +249,9 @@ class RepairBlockers:
         category = UNRESOLVED if self.is_repairable(violation) else INFEASIBLE
         return f"{category}: {self.detail(violation)}"
 
-    def blocker(self, name: GuestId, *, repairable: bool | None = None) -> str:
+    def blocker(
+        self, name: GuestId, *, repairable: bool | None = None, gathers: bool = False
+    ) -> str:
         """Return what keeps the guest *name* on its node.
 
         Args:
@@ -252,18 +259,23 @@ class RepairBlockers:
             repairable: True if a plan might repair the rule that the guest violates:
                 then contradictory rules do not keep it. False if no plan can: then it
                 is not said to be able to migrate. None without such a rule.
+            gathers: True if it is to gather with its move group. Otherwise it migrates
+                with the guests that it shares a node with by a strict affinity.
         """
         skipped = self._skipped.get(name)
         if skipped is not None and not (
             repairable and skipped.reason is SkipReason.CONTRADICTORY_RULES
         ):
             return f"not migrated: {skipped.detail}"
-        group = group_of(name, self._snapshot, self._rules)
-        closed = self._targets.infeasible_nodes(group)
+        group: Sequence[Guest] = self._unit_of[name]
+        if gathers:
+            group = group_of(name, self._snapshot, self._rules)
+        closed = self._closed_nodes(name, group)
+        home = self._snapshot.guests[name].node
         open_ = [
             each
             for each in sorted(self._snapshot.nodes)
-            if each not in closed and each != group[0].node
+            if each not in closed and each != home
         ]
         if not open_:
             return f"no feasible node: {group_by_detail(closed)}"
@@ -273,6 +285,25 @@ class RepairBlockers:
             f"could migrate to {format_list(open_)}, but no plan within the budget "
             "and in a safe order does so without a loss"
         )
+
+    @cached_property
+    def _unit_of(self) -> Mapping[GuestId, MoveGroup]:
+        units = units_of(self._snapshot)
+        return {guest.id: unit for unit in units for guest in unit}
+
+    def _closed_nodes(self, name: GuestId, group: Sequence[Guest]) -> dict[NodeId, str]:
+        """Return why *name* cannot migrate to each other node with its *group*.
+
+        A group on several nodes gathers where those of its guests are that stay.
+        """
+        home = self._snapshot.guests[name].node
+        closed = self._targets.infeasible_nodes(group)
+        for guest in group:
+            if guest.node != home and guest.id in self._skipped:
+                others = self._snapshot.nodes.keys() - {guest.node, *closed}
+                closed |= dict.fromkeys(others, f"{guest.id} stays on {guest.node}")
+        closed.pop(home, None)
+        return closed
 
     def _common_blocker(self, violation: Violation) -> str | None:
         """Return what prevents the repair for all guests; None if nothing does."""
@@ -298,8 +329,9 @@ class RepairBlockers:
         all of them could.
         """
         repairable = self.is_repairable(violation)
+        gathers = isinstance(violation.rule, Affinity)
         every = {
-            name: self.blocker(name, repairable=repairable)
+            name: self.blocker(name, repairable=repairable, gathers=gathers)
             for name in sorted(violation.guests)
         }
         known = {name: each for name, each in every.items() if each != _UNREACHABLE}

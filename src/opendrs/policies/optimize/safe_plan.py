@@ -100,8 +100,12 @@ def _safe_plan(
         best = min(plans, key=rank)
     best = replace(best.explained(), context=context)
     stepwise = beam_plan(context)
-    if stepwise is not None and rank(replace(stepwise, context=context)) < rank(best):
-        return stepwise
+    if stepwise is None:
+        return best
+    if context.priorities[0] is Goal.REPAIR:
+        stepwise = with_single_repairs(stepwise)
+    if rank(replace(stepwise, context=context)) < rank(best):
+        return stepwise.explained()
     return best
 
 

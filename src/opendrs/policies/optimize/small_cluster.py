@@ -330,7 +330,11 @@ class SmallCluster:
         """Return how many of *members* are not on the nodes of *rule*; shape (S,)."""
         allowed = np.array([name in rule.nodes for name in self.cluster.node_ids])
         misplaced = ~allowed[self.graph.assignments[list(members.units)]]
-        count: Floats = misplaced.sum(axis=0).astype(np.float64)
+        fixed = sum(
+            any(node not in rule.nodes for node in guest.occupied_nodes)
+            for guest in members.fixed_guests
+        )
+        count: Floats = misplaced.sum(axis=0).astype(np.float64) + fixed
         return count
 
     def _sharing(self, members: _RuleMembers) -> Floats:

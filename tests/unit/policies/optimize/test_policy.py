@@ -27,6 +27,7 @@ from opendrs.model import (
     Mobility,
     NodeAffinity,
     NodeId,
+    Pin,
     Resources,
     Rule,
     Snapshot,
@@ -402,6 +403,28 @@ def test_optimize_notes_lower_bound() -> None:
 
     # By hand: 10 of the 40 GiB that should leave are moved: 30 of 40 remain.
     assert bound_values(decision.notes) == ["0.7500", "0.7500"]
+
+
+@pytest.mark.parametrize(
+    ("budget", "end"),
+    [
+        ("unlimited", "as much memory"),
+        ("40 GiB", "as much memory"),
+        ("1 migrations", "as much memory in at most as many migrations"),
+    ],
+)
+def test_optimize_bound_with_few_migrations_holds_for_few(
+    budget: str, end: str
+) -> None:
+    # By hand, with one migration: g3 leaves, and 20 GiB are transferred. So they are by
+    # g1 and g2, in two migrations, which another budget allows.
+    pinned = Pin(guests=guest_ids("g4"))
+    snapshot = replace(LOPSIDED, rules=(pinned,))
+
+    notes = replace(EVERYTHING, budget=budget).decide(snapshot, None).notes
+
+    (note,) = (each for each in notes if each.startswith("distance from the optimum: "))
+    assert note.endswith(f" with any plan that transfers at most {end}")
 
 
 def test_optimize_bound_of_unequal_nodes_is_a_distance() -> None:

@@ -21,7 +21,7 @@ from opendrs.model import (
     Rule,
     Snapshot,
 )
-from opendrs.policies.optimize import Optimize
+from opendrs.policies.optimize import Optimize, Repair
 from support.builders import CAPACITY, cluster, guest_ids
 
 FOUR = ("w", "x", "y", "z")
@@ -123,6 +123,31 @@ def test_optimize_notes_repairs_that_exceed_the_budget() -> None:
     (note,) = (each for each in decision.notes if "could migrate to" in each)
     assert note.startswith("not repaired: ")
     assert decision.detail.endswith("; 1 migration, 20.0 GiB")
+
+
+def test_a_guest_that_is_to_join_another_needs_no_memory_for_that_one() -> None:
+    # By hand: v stays on a, where w has room, but v would not have it twice. The one
+    # migration that is allowed repairs the other rule.
+    snapshot = cluster(
+        nodes={"a": 0.8, "b": 0.1, "c": 0.3},
+        guests={
+            "v": ("a", 0.4),
+            "k": ("a", 0.4),
+            "w": ("b", 0.1),
+            "x": ("c", 0.2),
+            "y": ("c", 0.1),
+        },
+        rules=(
+            Affinity(guests=guest_ids("v", "w"), name="near"),
+            AntiAffinity(guests=guest_ids("x", "y"), name="far"),
+            Pin(guests=guest_ids("v", "k")),
+        ),
+    )
+
+    notes = Repair(budget="1 migrations").decide(snapshot, None).notes
+
+    (note,) = (each for each in notes if each.startswith("not repaired: near: "))
+    assert "w: could migrate to a, but no plan" in note
 
 
 def test_optimize_notes_affinity_repair_over_budget() -> None:
