@@ -4,76 +4,47 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 import tomli_w
 
 from integration.libvirt_lab import LibvirtLab
+from integration.network_traffic import broadcast_to
 from integration.test_libvirt_rebalance import OPENDRS
 from opendrs.model import GuestId, NodeId
 
 pytestmark = [pytest.mark.shared, pytest.mark.lab]
 
-KIB = 1 << 10
-RATE = 512 * KIB  # bytes per second that each guest receives
+RATE = 512 << 10  # bytes per second that each guest receives
 CAPACITY = 2 << 20
-# An emulated card that takes packets without a driver; the guests have none.
-CARD = (
-    "<interface type='ethernet'><model type='rtl8139'/></interface>"
-    "<emulator>/usr/bin/qemu-system-x86_64</emulator>"
-)
-SENDER = """
-import socket, sys, time
-target, rate = sys.argv[1], int(sys.argv[2])
-link = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-link.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
-start, sent = time.monotonic(), 0
-while True:
-    while sent < (time.monotonic() - start) * rate:
-        sent += link.sendto(bytes(1400), (target, 9))
-    time.sleep(0.01)
-"""
-
-
-@contextmanager
-def traffic_to(lab: LibvirtLab, host: int, name: str, number: int) -> Iterator[None]:
-    """Send `RATE` bytes per second to the card of a guest, from its host."""
-    found = re.search(r"vnet\d+", lab.virsh(host, "domiflist", name))
-    assert found, lab.virsh(host, "domiflist", name)
-    space, link = f"{lab.prefix}-h{host}", found[0]
-    for words in (
-        ["link", "set", link, "up"],
-        ["addr", "add", f"10.99.{number}.1/24", "dev", link],
-    ):
-        subprocess.run(["ip", "-n", space, *words], check=True)  # noqa: S603, S607
-    words = ["ip", "netns", "exec", space, sys.executable, "-c", SENDER]
-    sender = subprocess.Popen([*words, f"10.99.{number}.255", str(RATE)])  # noqa: S603
-    try:
-        yield
-    finally:
-        sender.kill()
-        sender.wait()
+EMULATOR = "<emulator>/usr/bin/qemu-system-x86_64</emulator>"
+# An emulated card that takes packets without a driver.
+CARD = "<interface type='ethernet'><model type='rtl8139'/></interface>"
 
 
 def start_with_card(lab: LibvirtLab, host: int, name: str) -> None:
     """Start a guest with a network card."""
     lab.vm(host, name)
     lab.virsh(host, "destroy", name)
-    emulator = "<emulator>/usr/bin/qemu-system-x86_64</emulator>"
-    lab.define(host, lab.description(name).replace(emulator, CARD), "create")
+    described = lab.description(name).replace(EMULATOR, EMULATOR + CARD)
+    lab.define(host, described, "create")
 
 
-def test_traffic_is_measured_and_balanced(lab: LibvirtLab, tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        start_with_card(lab, 1, name)
-    for host, name in ((2, "idle1"), (2, "idle2"), (3, "idle3"), (3, "idle4")):
-        lab.vm(host, name)  # memory and CPU alone would move no guest
+def traffic_to(
+    lab: LibvirtLab, host: int, name: str, subnet: str
+) -> AbstractContextManager[None]:
+    """Send `RATE` bytes per second to the card of a guest, from its host."""
+    interfaces = lab.virsh(host, "domiflist", name)
+    found = re.search(r"vnet\d+", interfaces)
+    assert found, interfaces
+    return broadcast_to(subnet, found[0], RATE, space=f"{lab.prefix}-h{host}")
+
+
+def configuration(lab: LibvirtLab, directory: Path) -> Path:
+    """Write the configuration of an operator to whom only the network matters."""
     settings = lab.settings()
-    config = tmp_path / "opendrs.toml"
     document = {
         "platform": {
             "lab": {
@@ -86,13 +57,24 @@ def test_traffic_is_measured_and_balanced(lab: LibvirtLab, tmp_path: Path) -> No
         },
         "policy": {"name": "optimize", "optimize": {"budget": "1 migration"}},
         "limits": {"loads": [{"name": "network", "weight": 10.0}]},
-        "store": {"path": str(tmp_path / "record.sqlite")},
+        "store": {"path": str(directory / "record.sqlite")},
     }
-    config.write_text(tomli_w.dumps(document))
+    path = directory / "opendrs.toml"
+    path.write_text(tomli_w.dumps(document))
+    return path
 
-    with traffic_to(lab, 1, "one", 1), traffic_to(lab, 1, "two", 2):
+
+def test_traffic_is_measured_and_balanced(lab: LibvirtLab, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        start_with_card(lab, 1, name)
+    for host, name in ((2, "idle1"), (2, "idle2"), (3, "idle3"), (3, "idle4")):
+        lab.vm(host, name)  # without traffic, all hosts have as much memory in use
+    config = configuration(lab, tmp_path)
+
+    first = traffic_to(lab, 1, "one", "10.99.1")
+    second = traffic_to(lab, 1, "two", "10.99.2")
+    with first, second:
         seen = lab.platform(network_capacity=CAPACITY, sample=2.0).observe()
-        loads = [seen.guests[GuestId(name)].loads["network"] for name in ("one", "two")]
         done = subprocess.run(  # noqa: S603 - our own command
             [str(OPENDRS), "apply", "lab", "--yes", "--config", str(config)],
             capture_output=True,
@@ -100,9 +82,11 @@ def test_traffic_is_measured_and_balanced(lab: LibvirtLab, tmp_path: Path) -> No
             check=False,
         )
 
-    # With the headers of packets; a busy machine sends less.
+    loads = [seen.guests[GuestId(name)].loads["network"] for name in ("one", "two")]
+    # The headers of packets count as well; a busy machine sends less.
     assert all(0.2 * RATE < load < 1.3 * RATE for load in loads), loads
     assert seen.nodes[NodeId("h1")].loads["network"] == pytest.approx(sum(loads))
+    assert seen.nodes[NodeId("h2")].loads["network"] == 0
     assert done.returncode == 0, done.stdout + done.stderr
     assert lab.names(1) in (["one"], ["two"]), done.stdout
     for name in ("one", "two"):

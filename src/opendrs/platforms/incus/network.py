@@ -4,7 +4,8 @@ Incus reports the interfaces that an instance itself sees: those of a container,
 those that the guest agent of a virtual machine lists. Beside the NICs, these may be
 bridges, tunnels and interfaces of nested containers, whose traffic passes the NICs as
 well or stays inside. Without agent, Incus reports what the host counts for each NIC,
-but not for a NIC that bypasses the host, such as macvlan or SR-IOV.
+but not for one that bypasses the host, such as macvlan or SR-IOV, and Incus 6.0 not for
+one of the type p2p.
 
 Source:
     Incus 6.0 and 7.0: `incus_network_receive_bytes_total` and
