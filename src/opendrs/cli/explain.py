@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -67,7 +65,7 @@ def command(
       opendrs explain lab k7w2x
       opendrs explain lab pve2 --at 2026-11-22T09:30
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
-    with paused_collection(), open_to_read(platform, load_settings(config)) as store:
+    with open_to_read(platform, load_settings(config)) as store:
         history = History(store)
         plans = DatabasePlanStore(store)
         plan = None if subject is None else plans.plan(subject)
@@ -134,16 +132,6 @@ def _plan_line(platform: str, plan: PlanRecord, steps: Sequence[str]) -> str:
         f"plan {plan.id} ({plan.state}, {plan.policy}): {chosen}; "
         f"see opendrs plans {platform} {plan.id}"
     )
-
-
-@contextmanager
-def paused_collection() -> Iterator[None]:
-    """Pause garbage collection: a large record is read in half the time."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def _cycle(

@@ -261,6 +261,9 @@ def _close_output() -> None:
 
 def main() -> None:
     """Run the command line and exit."""
+    # Snapshots are many objects without cycles: with the default of 700, collections
+    # that find nothing take an eighth of the time in large clusters.
+    gc.set_threshold(50_000, 20, 20)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Some terminals do not support Unicode.
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import zlib
 from collections.abc import Iterable, Iterator
@@ -117,18 +116,9 @@ class History:
         return found if isinstance(found, dict) else {}
 
     def record(self, cycle: CycleSummary) -> CycleRecord | None:
-        """Return the complete record of *cycle*; None if its inputs are dropped.
-
-        Garbage collection pauses meanwhile: a large record is read in half the time.
-        """
-        is_collecting = gc.isenabled()
-        gc.disable()
-        try:
-            with self._store.reading() as connection:
-                return self._reader.record(connection, cycle.id)
-        finally:
-            if is_collecting:
-                gc.enable()
+        """Return the complete record of *cycle*; None if its inputs are dropped."""
+        with self._store.reading() as connection:
+            return self._reader.record(connection, cycle.id)
 
     def _part(self, cycle: CycleSummary, name: str) -> dict[str, Any]:
         with self._store.reading() as connection:
