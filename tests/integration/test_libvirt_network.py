@@ -43,7 +43,7 @@ def traffic_to(
 
 
 def configuration(lab: LibvirtLab, directory: Path) -> Path:
-    """Write the configuration of an operator to whom only the network matters."""
+    """Write a configuration in which the network counts most."""
     settings = lab.settings()
     document = {
         "platform": {
