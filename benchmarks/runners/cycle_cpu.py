@@ -86,6 +86,7 @@ class SilentObserver:
 def measure(path: Path, policy_name: str) -> Json:
     """Run two cycles in this process; return the measurements."""
     # Imported here: the parent process only starts processes.
+    from opendrs.cli import main as command_line  # noqa: PLC0415
     from opendrs.config.policy_loading import build_policy  # noqa: PLC0415
     from opendrs.controller import (  # noqa: PLC0415
         CancellationToken,
@@ -102,6 +103,8 @@ def measure(path: Path, policy_name: str) -> Json:
     from opendrs.platforms.snapshot_file import SnapshotFilePlatform  # noqa: PLC0415
     from opendrs.store import SqliteStore  # noqa: PLC0415
 
+    # As every command does; the sources compared with may be older.
+    getattr(command_line, "collect_garbage_less_often", lambda: None)()
     provide_always(lambda line: print(line, file=sys.stderr))
     policy = build_policy(policy_name, {})
     platform = SnapshotFilePlatform(path)

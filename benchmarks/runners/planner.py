@@ -35,6 +35,7 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
+from opendrs.cli.main import collect_garbage_less_often
 from opendrs.config import snapshot_from
 from opendrs.controller.compiled_code import provide_always
 from opendrs.controller.serialization import plan_document
@@ -251,6 +252,7 @@ def main() -> None:
     parser.add_argument("--no-chains", action="store_true")
     parser.add_argument("--no-bounds", action="store_true")
     options = parser.parse_args()
+    collect_garbage_less_often()  # as every command does
     provide_always(print)
     folder = SHARED / "data" / "clusters"
     paths = options.snapshots or [

@@ -51,11 +51,13 @@ Json = dict[str, Any]
 def measure_plan(path: Path, budget: str, plan_file: Path) -> Json:
     """Plan in this process; write the plan and return the measurements."""
     # Imported here: the parent process only starts processes.
+    from opendrs.cli.main import collect_garbage_less_often  # noqa: PLC0415
     from opendrs.config import snapshot_from  # noqa: PLC0415
     from opendrs.controller.compiled_code import provide_always  # noqa: PLC0415
     from opendrs.controller.serialization import plan_document  # noqa: PLC0415
     from opendrs.policies.optimize import Optimize  # noqa: PLC0415
 
+    collect_garbage_less_often()  # as every command does
     provide_always(print)
     snapshot = snapshot_from(json.loads(path.read_text()), path.name)
     reading = _peak()
