@@ -152,6 +152,13 @@ class CandidatePlan:
             + context.transfer_price * self.gib
         )
 
+    @property
+    def is_single_repairs(self) -> bool:
+        """True if single repairs alone are the plan."""
+        return bool(self.single) and len(self.single) == len(
+            self.sequenced.ordered_moves
+        )
+
     @cached_property
     def duration(self) -> float:
         """Estimated duration in seconds."""
@@ -242,6 +249,49 @@ def _add_single_repairs(
         sequenced=replace(sequenced, dropped=dropped),
         snapshot=context.snapshot.apply(*sequenced.actions),
         single=single,
+    )
+
+
+def context_after(candidate: CandidatePlan) -> OptimizeContext:
+    """Return the context of further moves after *candidate*, whose guests stay then."""
+    context, snapshot = candidate.context, candidate.snapshot
+    moved = {
+        guest.id for each in candidate.sequenced.ordered_moves for guest in each.guests
+    }
+    groups = [
+        each
+        for each in context.cluster.groups
+        if moved.isdisjoint(guest.id for guest in each.guests)
+    ]
+    cluster = context.cluster.in_snapshot(snapshot).with_groups(groups)
+    budget = replace(
+        context.budget,
+        gib=context.budget.gib - candidate.gib,
+        migrations=context.budget.migrations - candidate.migrations,
+    )
+    left = replace(context.groups, groups=tuple(groups))
+    after = replace(context, snapshot=snapshot, groups=left, cluster=cluster)
+    return after.within(budget)
+
+
+def with_further_moves(
+    candidate: CandidatePlan, further: CandidatePlan
+) -> CandidatePlan:
+    """Return *candidate* followed by the moves of *further*, of `context_after`."""
+    context, found = candidate.context, further.sequenced
+    if not found.ordered_moves:
+        return candidate
+    assignment = candidate.solution.assignment.copy()
+    nodes = further.solution.assignment.tolist()
+    for group, node in zip(further.context.cluster.groups, nodes, strict=True):
+        assignment[context.cluster.group_of[group.guests[0].id]] = node
+    moves = [*candidate.sequenced.ordered_moves, *found.ordered_moves]
+    sequenced = sequence_path(context.cluster.all_nodes, moves)
+    return replace(
+        candidate,
+        solution=evaluate(candidate.problem, assignment),
+        sequenced=replace(sequenced, dropped=found.dropped),
+        snapshot=further.snapshot,
     )
 
 

@@ -299,7 +299,9 @@ class RepairBlockers:
         home = self._snapshot.guests[name].node
         closed = self._targets.infeasible_nodes(group)
         for guest in group:
-            if guest.node != home and guest.id in self._skipped:
+            skipped = self._skipped.get(guest.id)
+            stays = skipped and skipped.reason is not SkipReason.CONTRADICTORY_RULES
+            if stays and guest.node != home:
                 others = self._snapshot.nodes.keys() - {guest.node, *closed}
                 closed |= dict.fromkeys(others, f"{guest.id} stays on {guest.node}")
         closed.pop(home, None)

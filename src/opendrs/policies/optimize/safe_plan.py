@@ -25,8 +25,10 @@ from opendrs.optimizer import (
 )
 from opendrs.policies.optimize.candidate import (
     CandidatePlan,
+    context_after,
     empty_plan,
     sequence_solution,
+    with_further_moves,
     with_single_repairs,
 )
 from opendrs.policies.optimize.context import OptimizeContext
@@ -136,16 +138,30 @@ def _searched_budget(
 def _best_of_searches(
     context: OptimizeContext, stop: StoppingCriterion, *, fewest_migrations: bool
 ) -> CandidatePlan:
-    """Return the best of the plans of all searches, with single repairs."""
+    """Return the best of the plans of all searches, with single repairs.
+
+    If single repairs alone are the best plan, what is left of the budget is searched
+    for other goals.
+    """
     rank = partial(_rank, fewest_migrations=fewest_migrations)
     plans = [*_searched_plans(context, stop, fewest_migrations=fewest_migrations)]
     if len(plans) > 1:
         plans.sort(key=rank)
     if context.priorities[0] is not Goal.REPAIR:
         return plans[0]
-    most = max(1, MAX_REPLANNED_GROUPS // max(1, len(context.cluster.groups)))
+    group_count = len(context.cluster.groups)
+    most = max(1, MAX_REPLANNED_GROUPS // max(1, group_count))
     repaired = [with_single_repairs(each) for each in plans[:most]]
-    return repaired[0] if len(repaired) == 1 else min(repaired, key=rank)
+    best = repaired[0] if len(repaired) == 1 else min(repaired, key=rank)
+    if fewest_migrations or not best.is_single_repairs:
+        return best
+    left = context_after(best)
+    if left.budget.is_zero:
+        return best
+    iterations = max(MIN_REPLAN_ITERATIONS, REPLAN_ITERATIONS * group_count)
+    limit = IterationLimit(iterations, SHORTENING_ROUNDS)
+    further = _searched_plans(left, limit, fewest_migrations=False)
+    return min((best, *(with_further_moves(best, each) for each in further)), key=rank)
 
 
 def _rank(plan: CandidatePlan, *, fewest_migrations: bool) -> tuple[float, ...]:

@@ -444,6 +444,28 @@ def test_optimize_bound_with_unequal_weights_is_a_distance() -> None:
     assert bound_values(notes) == ["0.7500", "0.7500"]
 
 
+@pytest.mark.parametrize("budget", ["5 migrations", "50 GiB", "unlimited"])
+def test_optimize_balances_with_what_a_single_repair_leaves(budget: str) -> None:
+    # The search does not move x, whose other rules contradict each other, and uses the
+    # budget for balance. Of single repairs alone there is one.
+    both = guest_ids("x", "y")
+    only_d = NodeAffinity(guests=guest_ids("x"), nodes={NodeId("d"): 0}, name="only d")
+    guests = {f"g{n:02}": ("a", 0.02) for n in range(40)}
+    snapshot = cluster(
+        {"a": 0.8, "b": 0.1, "c": 0.1, "d": 0.0, "e": 0.0, "f": 0.0},
+        {**guests, "x": ("b", 0.1), "y": ("c", 0.1)},
+        [Affinity(guests=both), AntiAffinity(guests=both), only_d],
+    )
+
+    decision = Optimize(budget=budget).decide(snapshot, None)
+
+    assert "x" in moved(decision)
+    assert not [x for x in violations(after(snapshot, decision)) if x.rule == only_d]
+    assert len(decision.plan.steps) >= 5
+    assert all(step.detail for step in decision.plan.steps)
+    assert imbalance_of(after(snapshot, decision)) < imbalance_of(snapshot) - 0.1
+
+
 def test_optimize_notes_contradictions() -> None:
     both = guest_ids("g1", "g2")
     rules = (Affinity(guests=both, name="near"), AntiAffinity(guests=both, name="far"))
