@@ -25,6 +25,7 @@ from opendrs.optimizer.problem import Floats, Indices, Mask, Problem
 
 Placements = npt.NDArray[np.intp]
 MAX_LAYERS = 60  # migrations of one plan, detours included
+UNKNOWN = 1e30  # amount that a unit with an unknown one requires: it fits nowhere
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,13 +142,14 @@ class PlacementGraph:
         a group may seem to use more than its node.
         """
         kinds = self.available.shape[1]
+        required = np.where(np.isfinite(self.required), self.required, UNKNOWN)
         free = np.empty((self.node_count, kinds, self.count))
         for node in range(self.node_count):
             here = self.assignments == node
             native = self.origin == node
             for kind in range(kinds):
-                left = self.required[native, kind] @ ~here[native]
-                arrived = self.required[~native, kind] @ here[~native]
+                left = required[native, kind] @ ~here[native]
+                arrived = required[~native, kind] @ here[~native]
                 initial = np.minimum(
                     self.available[node, kind] + left, self.usable[node, kind]
                 )
