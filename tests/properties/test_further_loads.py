@@ -133,6 +133,38 @@ def deviation(snapshot: Snapshot) -> float:
     return math.sqrt(sum(squares) / len(squares))
 
 
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("budget", ["2 migrations", "knee"])
+def test_headline_metrics_and_bound_are_one_measure(seed: int, budget: str) -> None:
+    limits = replace(TINY_LIMITS, loads=(NETWORK,))
+    snapshot = with_network(tiny_cluster(seed), seed)
+    policy = Optimize(budget=budget, threshold=0.0, min_improvement=0.0, limits=limits)
+
+    decision = policy.decide(snapshot, None)
+
+    assert unsafe_states(snapshot, decision.plan, limits) == []
+    before, after = decision.before["rms_imbalance"], decision.after["rms_imbalance"]
+    assert f"{before:.3f}" in decision.detail
+    if decision.plan.steps:
+        assert f"{before:.3f} → {after:.3f}" in decision.detail
+    for note in decision.notes:
+        if note.startswith("distance from the optimum"):
+            reached = float(note.split(": ")[2].split()[0])
+            assert reached == pytest.approx(after, abs=1e-4)
+
+
+def test_guest_that_is_not_measured_blocks_no_other_guest() -> None:
+    snapshot = with_network(tiny_cluster(73), 73)
+    limits = replace(TINY_LIMITS, loads=(NETWORK,))
+    policy = Optimize(threshold=0.0, min_improvement=0.0, limits=limits)
+
+    decision = policy.decide(snapshot, None)
+
+    assert any(not guest.loads for guest in snapshot.guests.values())
+    assert decision.plan.steps
+    assert unsafe_states(snapshot, decision.plan, limits) == []
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_optimize_measures_and_bounds_all_balanced_loads(seed: int) -> None:
     is_measured = seed % 2 == 0

@@ -61,6 +61,31 @@ def cluster(
     )
 
 
+def partly_compared() -> Snapshot:
+    """Return a cluster whose busiest node, a, has no capacity of the network.
+
+    The nodes b and c have 100 and 300 of 1,000: the balanced load is 0.2.
+    """
+    plain = cluster(
+        {"a": 0.6, "b": 0.2, "c": 0.4},
+        {"g1": ("a", 0.2), "g2": ("a", 0.4), "g3": ("b", 0.2), "g4": ("c", 0.4)},
+    )
+    traffic = {"a": 800.0, "b": 100.0, "c": 300.0}
+    nodes = {
+        name: replace(
+            each,
+            loads={"network": traffic[name]},
+            load_capacities={} if name == "a" else {"network": 1000.0},
+        )
+        for name, each in plain.nodes.items()
+    }
+    guests = {
+        name: replace(each, loads={"network": 50.0})
+        for name, each in plain.guests.items()
+    }
+    return replace(plain, nodes=nodes, guests=guests)
+
+
 def node(name: str, load: float | None, **changes: Any) -> Node:  # noqa: ANN401
     """Return an online node with the fraction *load* of its capacity in use."""
     usage = Usage() if load is None else Usage.of(fraction_of_node(CAPACITY, load))

@@ -25,6 +25,7 @@ IMBALANCES = ("imbalance", "cpu_imbalance", "memory_imbalance")
 COUNT, PERCENT, TENTHS, RATIO = ".0f", ".1%", ".1f", ".3f"
 _METRICS: Mapping[str, tuple[str, str]] = {
     "imbalance": ("imbalance", RATIO),
+    "rms_imbalance": ("imbalance (RMS deviation from the balanced load)", RATIO),
     "cpu_imbalance": ("imbalance of CPU load", RATIO),
     "memory_imbalance": ("imbalance of memory load", RATIO),
     "highest_cpu": ("highest CPU load", PERCENT),

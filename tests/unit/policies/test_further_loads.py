@@ -7,10 +7,18 @@ from dataclasses import replace
 import pytest
 
 from opendrs.arrays import SkipReason
-from opendrs.model import FurtherLoad, GuestId, Limits, NodeId, Snapshot
+from opendrs.model import (
+    AntiAffinity,
+    FurtherLoad,
+    GuestId,
+    Limits,
+    NodeId,
+    Snapshot,
+)
 from opendrs.policies import AutoRebalance, Balance, DecisionReason
 from opendrs.policies.optimize import Optimize
-from support.builders import cluster
+from opendrs.policies.optimize.objective import Goal
+from support.builders import cluster, partly_compared
 
 A, B = NodeId("a"), NodeId("b")
 BALANCED = Limits(loads=(FurtherLoad(name="network", weight=1.0),))
@@ -89,6 +97,32 @@ def test_optimize_measures_the_deviation_of_a_further_load() -> None:
     # mean square 0.8299. CPU and memory deviate by 0: the root of 0.8299 / 3 is 0.526.
     assert "0.526 → " in decision.detail
     assert decision.after["network_imbalance"] < decision.before["network_imbalance"]
+
+
+def test_guests_of_nodes_without_a_capacity_do_not_change_the_balanced_load() -> None:
+    decision = Optimize(limits=BALANCED).decide(partly_compared(), None)
+
+    # Before, CPU and memory deviate by 0.5, -0.5 and 0, the traffic by 0, -0.5 and 0.5:
+    # the root of 1.5 / 9. Guest g1 migrates to b: CPU and memory are even, and the
+    # traffic deviates by 0, -0.25 and 0.5: the root of 0.3125 / 9.
+    assert [step.action.guest for step in decision.plan.steps] == ["g1"]  # type: ignore[union-attr]
+    assert "0.408 → 0.186;" in decision.detail
+    assert any("): 0.1863 with this plan" in note for note in decision.notes)
+    assert decision.before["rms_imbalance"] == pytest.approx(0.40825, abs=1e-5)
+    assert decision.after["rms_imbalance"] == pytest.approx(0.18634, abs=1e-5)
+
+
+@pytest.mark.parametrize("priorities", [(Goal.REPAIR,), (Goal.CONTENTION, Goal.REPAIR)])
+def test_further_load_counts_without_the_goal_balance(
+    priorities: tuple[Goal, ...],
+) -> None:
+    apart = AntiAffinity(guests=frozenset({GuestId("g1"), GuestId("g2")}))
+    snapshot = replace(partly_compared(), rules=(apart,))
+
+    decision = Optimize(priorities=priorities, limits=BALANCED).decide(snapshot, None)
+
+    assert decision.reason is DecisionReason.REPAIRS_RULES
+    assert "0.408 → " in decision.detail
 
 
 @pytest.mark.parametrize(

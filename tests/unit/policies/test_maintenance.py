@@ -129,6 +129,22 @@ def test_what_remains_on_a_drained_node_is_no_imbalance(further: int) -> None:
     ]
 
 
+def test_imbalance_of_a_drain_counts_what_will_leave_the_node() -> None:
+    # x leaves c, and the pinned y stays: the balanced load of a and b is 0.4. They
+    # deviate by 0 and -0.5 before, and not at all after.
+    guests = {"v": ("a", 0.4), "w": ("b", 0.2), "x": ("c", 0.2), "y": ("c", 0.1)}
+    stays = Pin(guests=guest_ids("y"))
+    snapshot = cluster({"a": 0.4, "b": 0.2, "c": 0.3}, guests, [stays])
+    closed = node("c", 0.3, state=NodeState.MAINTENANCE)
+    snapshot = replace(snapshot, nodes={**snapshot.nodes, C: closed})
+
+    decision = Optimize().decide(snapshot, None)
+
+    assert len(decision.plan.steps) == 1
+    assert decision.before["rms_imbalance"] == pytest.approx(0.125**0.5)
+    assert decision.after["rms_imbalance"] == pytest.approx(0.0, abs=1e-9)
+
+
 def test_a_rule_that_guests_keep_violated_counts_as_a_violated_rule() -> None:
     # By hand: one migration either repairs the affinity, or drains y of x and y, so
     # that both rules stay violated: x cannot leave c.

@@ -117,14 +117,14 @@ class OptimizeContext:
         )
 
     def measure(self, snapshot: Snapshot) -> ClusterMetrics:
-        """Return the metrics of *snapshot*."""
+        """Return the metrics of *snapshot*, by the measure of the cluster before."""
         return measure_cluster(
             snapshot,
             self.load_model,
             self.limits,
             self.before.thresholds,
-            self.weights,
-            self.cluster.fill,
+            fill=self.cluster.fill,
+            balance=self.before.balance,
         )
 
 

@@ -47,7 +47,7 @@ def idle_decision(
     notes: tuple[str, ...],
 ) -> Decision[None]:
     """Return the decision that nothing is to be searched for, with its reason."""
-    figures, (reason, detail) = before.figures, idle
+    figures, (reason, detail) = _figures(before), idle
     return Decision(
         reason, None, EMPTY_PLAN, detail, figures, figures, notes, groups.skipped
     )
@@ -74,8 +74,8 @@ def explain_decision(candidate: CandidatePlan) -> Decision[None]:
         None,
         candidate.sequenced.plan,
         f"{change}; {count}, {format_memory(candidate.gib * GIB)}",
-        context.before.figures,
-        candidate.after.figures,
+        _figures(context.before),
+        _figures(candidate.after),
         (
             *context.notes,
             *candidate.sequenced.notes,
@@ -106,8 +106,8 @@ def _empty_decision(candidate: CandidatePlan) -> Decision[None]:
         reason,
         None,
         detail=detail,
-        before=context.before.figures,
-        after=context.before.figures,
+        before=_figures(context.before),
+        after=_figures(context.before),
         notes=(
             *context.notes,
             *candidate.sequenced.notes,
@@ -115,6 +115,11 @@ def _empty_decision(candidate: CandidatePlan) -> Decision[None]:
         ),
         skipped=context.groups.skipped,
     )
+
+
+def _figures(metrics: ClusterMetrics) -> dict[str, float]:
+    """Return the figures of *metrics*, with the imbalance that is minimized."""
+    return {"rms_imbalance": metrics.imbalance, **metrics.figures}
 
 
 def _bound_note(candidate: CandidatePlan) -> Iterator[str]:

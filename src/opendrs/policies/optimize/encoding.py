@@ -62,6 +62,7 @@ class EncodedCluster:
         load_model: Load that counts.
         fill: Fraction of its memory to which each node may be filled, as a reserve for
             the guests of failed nodes.
+        balanced: Balanced load of the decision; None for that of *groups*.
     """
 
     def __init__(  # noqa: PLR0913 - the cluster, the move groups and their bounds
@@ -73,6 +74,7 @@ class EncodedCluster:
         load_model: LoadModel,
         *,
         fill: float = 1.0,
+        balanced: Floats | None = None,
     ) -> None:
         self.groups = tuple(groups)
         self.arrays = ClusterArrays(
@@ -90,19 +92,28 @@ class EncodedCluster:
         self.group_of = self.arrays.group_of
         self._load_model = load_model
         self.fill = fill
+        self._balanced = balanced
 
     def with_groups(self, groups: Sequence[EncodedGroup]) -> EncodedCluster:
         """Return the same cluster with other *groups*."""
-        limits, load_model = self.limits, self._load_model
-        return EncodedCluster(
-            self.snapshot, self.rules, groups, limits, load_model, fill=self.fill
-        )
+        return self._other(self.snapshot, groups)
 
     def in_snapshot(self, snapshot: Snapshot) -> EncodedCluster:
         """Return the cluster as in *snapshot*, without groups."""
-        limits, load_model = self.limits, self._load_model
+        return self._other(snapshot, ())
+
+    def _other(
+        self, snapshot: Snapshot, groups: Sequence[EncodedGroup]
+    ) -> EncodedCluster:
+        """Return the cluster with other contents, and the same balanced load."""
         return EncodedCluster(
-            snapshot, self.rules, (), limits, load_model, fill=self.fill
+            snapshot,
+            self.rules,
+            groups,
+            self.limits,
+            self._load_model,
+            fill=self.fill,
+            balanced=self.balanced_load,
         )
 
     @cached_property
@@ -259,8 +270,13 @@ class EncodedCluster:
         free = np.where(np.isfinite(available), available, 0.0)
         base = np.column_stack((self.arrays.usage[:, CPU], self.arrays.usable - free))
         base = with_repeated(base, self._repeated)
-        left: Floats = base - self._group_load(self.snapshot)
+        left: Floats = base - self._present_load
         return left
+
+    @cached_property
+    def _present_load(self) -> Floats:
+        """Demand of the groups on each node before the plan; (N, R)."""
+        return self._group_load(self.snapshot)
 
     def load_in(self, snapshot: Snapshot) -> Floats:
         """Return the load of each node with the groups as in *snapshot*; (N, R)."""
@@ -277,12 +293,15 @@ class EncodedCluster:
     def balanced_load(self) -> Floats:
         """Balanced load, as a fraction of the capacity; shape (R,).
 
-        Nodes that are drained have no capacity for it. Of their load, that of the
-        groups counts, which leave them.
+        It is that of the present placement, as in `BalanceMeasure`, also if a group
+        does not run at its home. Nodes that are drained have no capacity for it. Of
+        their load, that of the groups counts, which leave them.
         """
+        if self._balanced is not None:
+            return self._balanced
         kept = ~self.is_drained
-        load, capacity = self._known_load, self.capacity
-        load = load - np.where(kept[:, None], 0.0, self._known_base_load)
+        base = np.where(kept[:, None], self._known_base_load, 0.0)
+        load, capacity = base + self._present_load, self.capacity
         if self._uncompared is not None:
             load = np.where(self._uncompared, 0.0, load)
             capacity = np.where(self._uncompared, 0.0, capacity)

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from opendrs.metrics import ImbalanceMetric, LoadModel, NodeLoad, node_loads
+from opendrs.metrics import ImbalanceMetric, LoadModel, demand, node_loads
 from opendrs.model import (
     GIB,
-    FurtherLoad,
+    NO_RESOURCES,
+    Guest,
     Limits,
-    Node,
     NodeId,
     Snapshot,
-    resource_pair,
 )
-from opendrs.optimizer import Floats
 from opendrs.policies.load_metrics import load_metrics
+from opendrs.policies.optimize.balance_measure import EQUAL_WEIGHTS, BalanceMeasure
 from opendrs.policies.optimize.contention import ContentionThresholds
 from opendrs.policies.optimize.objective import Goal
 from opendrs.rules import (
@@ -39,7 +35,6 @@ from opendrs.rules import (
 ROUNDING = 1e-9  # differences below this are rounding
 IMBALANCE = "imbalance (RMS deviation from the balanced load)"
 """Label of `ClusterMetrics.imbalance`; other policies use the CV of the mean load."""
-EQUAL_WEIGHTS = (1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +56,10 @@ class ClusterMetrics:
             it: what the goal balance minimizes, with its weights. For nodes of one size
             and equal weights it is the quadratic mean of the coefficients of variation
             of CPU and memory load.
+        balance: How that is measured, before and after a plan.
         used_nodes: Nodes with guests.
         thresholds: Loads above which demand counts as unmet.
-        figures: The same and further metrics by name, for the operator.
+        load_figures: Imbalances and highest loads by name, for the operator.
     """
 
     violated: ViolationCount
@@ -75,9 +71,25 @@ class ClusterMetrics:
     waiting_cores: float
     waiting_gib: float
     imbalance: float
+    balance: BalanceMeasure
     used_nodes: int
     thresholds: ContentionThresholds
-    figures: Mapping[str, float]
+    load_figures: Mapping[str, float]
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """The metrics by name, for the operator."""
+        return {
+            **self.load_figures,
+            "broken_rules": float(self.violated.rules),
+            "overfull_gib": self.overfull_gib,
+            **_known_figures(
+                overfull_cores=self.overfull_cores, overfull_loads=self.overfull_loads
+            ),
+            "waiting_cores": self.waiting_cores,
+            "waiting_gib": self.waiting_gib,
+            "used_nodes": float(self.used_nodes),
+        }
 
     @property
     def violations(self) -> int:
@@ -119,6 +131,8 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
     thresholds: ContentionThresholds,
     weights: tuple[float, ...] = EQUAL_WEIGHTS,
     fill: float = 1.0,
+    balance: BalanceMeasure | None = None,
+    departing: Iterable[Guest] = (),
 ) -> ClusterMetrics:
     """Return the metrics of *snapshot*.
 
@@ -132,38 +146,36 @@ def measure_cluster(  # noqa: PLR0913, PLR0917 - the cluster and its limits
         weights: Weights of the balance of CPU load, of memory load, and of
             `balanced_loads`, or of the first two.
         fill: Fraction of its memory to which each node may be filled.
+        balance: Measure of the cluster before the plan; None if *snapshot* is that
+            cluster.
+        departing: Guests that may migrate, which leave the drained nodes.
     """
-    loads = node_loads(snapshot, load_model, balanced_loads(snapshot, limits))
+    further = balanced_loads(snapshot, limits)
+    loads = node_loads(snapshot, load_model, further)
     drained = drained_nodes(snapshot)
     kept = {name: load for name, load in loads.items() if name not in drained}
-    used_nodes = _used_nodes(snapshot, kept)
     violated, to_drain = _violated(snapshot)
     left = available_memory(snapshot, limits)
-    overfull = _overfull_gib(snapshot, left, limits, fill, loads)
-    cores = _overfull_cores([left[name] for name in loads])
-    above = _overfull_loads(snapshot, limits, loads)
-    waiting, short = thresholds.cores_above(loads), thresholds.bytes_above(loads) / GIB
+    if balance is None:
+        moved = (
+            (each.node, demand(each, load_model) or NO_RESOURCES, each.loads)
+            for each in departing
+        )
+        balance = BalanceMeasure.of(snapshot, loads, kept, weights, further, moved)
     return ClusterMetrics(
         violated=violated,
         to_drain=to_drain,
-        overfull_gib=overfull,
-        overfull_cores=cores,
-        overfull_loads=above,
+        overfull_gib=_overfull_gib(snapshot, left, limits, fill, loads),
+        overfull_cores=_overfull_cores([left[name] for name in loads]),
+        overfull_loads=_overfull_loads(snapshot, limits, loads),
         contention=thresholds.contention(loads),
-        waiting_cores=waiting,
-        waiting_gib=short,
-        imbalance=_deviation(snapshot, kept, weights, limits),
-        used_nodes=used_nodes,
+        waiting_cores=thresholds.cores_above(loads),
+        waiting_gib=thresholds.bytes_above(loads) / GIB,
+        imbalance=balance.deviation(snapshot, kept),
+        balance=balance,
+        used_nodes=_used_nodes(snapshot, kept),
         thresholds=thresholds,
-        figures={
-            **load_metrics(kept, ImbalanceMetric.CV),
-            "broken_rules": float(violated.rules),
-            "overfull_gib": overfull,
-            **_known_figures(overfull_cores=cores, overfull_loads=above),
-            "waiting_cores": waiting,
-            "waiting_gib": short,
-            "used_nodes": float(used_nodes),
-        },
+        load_figures=load_metrics(kept, ImbalanceMetric.CV),
     )
 
 
@@ -182,51 +194,6 @@ def _used_nodes(snapshot: Snapshot, nodes: Collection[NodeId]) -> int:
     """Return the number of *nodes* with guests."""
     used = {guest.node for guest in snapshot.guests.values() if guest.is_active}
     return len(used & set(nodes))
-
-
-def _deviation(
-    snapshot: Snapshot,
-    loads: Mapping[NodeId, NodeLoad],
-    weights: tuple[float, ...],
-    limits: Limits,
-) -> float:
-    """Return the RMS deviation of *loads* from the balanced load, relative to it.
-
-    The balanced load is that of the cluster as a whole. Without weights, CPU and memory
-    count. A node that is not compared by a further load deviates by 0.
-    """
-    if not loads:
-        return 0.0
-    used = np.array([resource_pair(e.usage) for e in loads.values()], np.float64)
-    capacity = np.array([resource_pair(e.capacity) for e in loads.values()], np.float64)
-    counted = balanced_loads(snapshot, limits)[: len(weights) - 2]
-    if counted:
-        nodes = [snapshot.nodes[name] for name in loads]
-        used = np.hstack((used, _amounts(nodes, counted, capacities=False)))
-        capacity = np.hstack((capacity, _amounts(nodes, counted, capacities=True)))
-    balanced = used.sum(axis=0) / np.maximum(capacity.sum(axis=0), 1e-9)
-    ratio = used / np.maximum(capacity, 1e-9)
-    away = np.divide(ratio, balanced, out=np.ones_like(ratio), where=balanced > 0) - 1
-    away[capacity == 0] = 0.0
-    weight = np.array(weights if sum(weights) > 0 else EQUAL_WEIGHTS)
-    mean = float((np.square(away).mean(axis=0) * weight).sum() / weight.sum())
-    return math.sqrt(mean)
-
-
-def _amounts(
-    nodes: Sequence[Node], further: Sequence[FurtherLoad], *, capacities: bool
-) -> Floats:
-    """Return amounts or capacities of *further* loads; 0 if not compared; (N, L)."""
-    rows = [
-        [
-            0.0
-            if each.used_fraction(node) is None
-            else (node.load_capacities if capacities else node.loads)[each.name]
-            for each in further
-        ]
-        for node in nodes
-    ]
-    return np.array(rows, np.float64)
 
 
 def _overfull_loads(

@@ -262,16 +262,13 @@ class Optimize:
         thresholds = contention_thresholds(
             snapshot, self.load_model, self.contention_threshold, demand
         ).with_margins(snapshot, expected.cpu_margins())
-        before = measure_cluster(
-            snapshot,
-            self.load_model,
-            self.limits,
-            thresholds,
-            self._weights(snapshot),
-            fill,
-        )
         rules = compile_rules(snapshot)
         groups = self._movable_groups(snapshot, rules)
+        weights, model = self._weights(snapshot), self.load_model
+        guests = [guest for each in groups.groups for guest in each.guests]
+        before = measure_cluster(
+            snapshot, model, self.limits, thresholds, weights, fill, departing=guests
+        )
         notes = (
             *expected.notes(),
             *demand.notes(),
