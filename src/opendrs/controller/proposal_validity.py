@@ -14,10 +14,14 @@ from opendrs.controller.plan_records import are_same, remaining_steps
 from opendrs.controller.step_groups import group_steps
 from opendrs.errors import ModelError
 from opendrs.guard import check
-from opendrs.metrics import LoadModel, imbalance, node_loads
-from opendrs.model import GuestId, PowerOff, PowerOn, Snapshot, Step
-from opendrs.policies import DecisionReason, Policy
+from opendrs.metrics import ImbalanceMetric, LoadModel, node_loads
+from opendrs.model import FurtherLoad, GuestId, PowerOff, PowerOn, Snapshot, Step
+from opendrs.policies import Balance, DecisionReason, Policy
+from opendrs.policies.load_metrics import load_imbalance
+from opendrs.policies.optimize import Optimize
+from opendrs.policies.optimize.balance_measure import BalanceMeasure
 from opendrs.ports import PlanRecord
+from opendrs.rules import balanced_loads
 
 MAX_CHECKED = 100  # groups of steps; a check takes 6 ms in a large cluster
 MIN_GAIN = 0.5  # of the newer steps, which the proposed steps have to reach
@@ -32,9 +36,9 @@ def is_still_valid(
     must still exist: the same policy decides for the same reason. The guard must allow
     the first `MAX_CHECKED` groups of steps, in order, on the present snapshot; it
     checks each step again before its start.
-    A plan that improves the balance must reduce the imbalance of the node loads by at
-    least `MIN_GAIN` of what the newer steps would. Any other plan must migrate the same
-    guests as those, and power the same nodes on and off.
+    A plan that improves the balance must reduce the imbalance, as its policy measures
+    it, by at least `MIN_GAIN` of what the newer steps would. Any other plan must
+    migrate the same guests as those, and power the same nodes on and off.
 
     Args:
         plan: The plan.
@@ -56,9 +60,9 @@ def is_still_valid(
     if after is None or not balances:
         return after is not None
     newer = snapshot.apply(*(step.action for step in waiting))
-    before = _imbalance(snapshot, policy)
-    gain = before - _imbalance(after, policy)
-    return gain > 0 and gain >= MIN_GAIN * (before - _imbalance(newer, policy))
+    before, proposed, decided_now = _imbalances(policy, snapshot, after, newer)
+    gain = before - proposed
+    return gain > 0 and gain >= MIN_GAIN * (before - decided_now)
 
 
 def _subjects(steps: Sequence[Step]) -> set[GuestId | PowerOn | PowerOff]:
@@ -86,6 +90,41 @@ def _after(
         return None
 
 
-def _imbalance(snapshot: Snapshot, policy: Policy[Any]) -> float:
+def _imbalances(
+    policy: Policy[Any], snapshot: Snapshot, *after: Snapshot
+) -> list[float]:
+    """Return the imbalances of *snapshot*, and after each of the plans for it.
+
+    `balance` and `optimize` count further loads; other policies count CPU and memory.
+
+    Args:
+        policy: Policy whose measure counts.
+        snapshot: Cluster.
+        after: The same cluster after each of the plans.
+    """
+    clusters = (snapshot, *after)
+    if isinstance(policy, Optimize):
+        return _deviations(policy, clusters)
     load_model = getattr(policy, "load_model", LoadModel.DYNAMIC)
-    return imbalance([load.mean for load in node_loads(snapshot, load_model).values()])
+    further: Sequence[FurtherLoad] = ()
+    metric = ImbalanceMetric.CV
+    if isinstance(policy, Balance):
+        further = balanced_loads(snapshot, policy.limits)
+        metric = policy.imbalance_metric
+    return [
+        load_imbalance(node_loads(each, load_model, further), metric)
+        for each in clusters
+    ]
+
+
+def _deviations(policy: Optimize, clusters: Sequence[Snapshot]) -> list[float]:
+    """Return the RMS deviations from the balanced load of the first cluster."""
+    further = balanced_loads(clusters[0], policy.limits)
+    loads = [node_loads(each, policy.load_model) for each in clusters]
+    own = policy.cpu_weight, policy.memory_weight
+    weights = (*own, *(each.weight for each in further))
+    measure = BalanceMeasure.of(clusters[0], loads[0], loads[0], weights, further)
+    return [
+        measure.deviation(each, load)
+        for each, load in zip(clusters, loads, strict=True)
+    ]

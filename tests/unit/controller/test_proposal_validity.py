@@ -10,8 +10,17 @@ import pytest
 from opendrs.controller.consent import RecordedDecision
 from opendrs.controller.plan_records import plan_record
 from opendrs.controller.proposal_validity import is_still_valid
-from opendrs.model import AntiAffinity, GuestId, NodeId, NodeState, Plan, Snapshot
+from opendrs.model import (
+    AntiAffinity,
+    FurtherLoad,
+    GuestId,
+    NodeId,
+    NodeState,
+    Plan,
+    Snapshot,
+)
 from opendrs.policies import Balance, Decision, DecisionReason, Drain, Policy
+from opendrs.policies.optimize import Optimize
 from opendrs.ports import PlanRecord
 from support.builders import NOON, cluster
 from support.simulated_cluster import SHORT_LIMITS, migration, step
@@ -67,6 +76,38 @@ def test_plan_with_less_than_half_of_the_gain_is_not_valid() -> None:
     plan = proposed(decision(loaded(), "g3"))
 
     assert not is_valid(plan, decision(loaded(), "g1", "g2"))
+
+
+@pytest.mark.parametrize("kind", [Balance, Optimize])
+def test_plan_that_balances_a_further_load_stays(
+    kind: type[Balance | Optimize],
+) -> None:
+    # Of the traffic, 600 of 1,000 are on node a and none on b; CPU and memory are even.
+    plain = cluster(
+        {"a": 0.4, "b": 0.4}, {"g1": ("a", 0.2), "g2": ("a", 0.2), "g3": ("b", 0.4)}
+    )
+    snapshot = replace(
+        plain,
+        nodes={
+            name: replace(
+                each,
+                loads={"network": 600.0 if name == "a" else 0.0},
+                load_capacities={"network": 1000.0},
+            )
+            for name, each in plain.nodes.items()
+        },
+        guests={
+            name: replace(each, loads={"network": 0.0 if name == "g3" else 300.0})
+            for name, each in plain.guests.items()
+        },
+    )
+    network = FurtherLoad(name="network", weight=10.0)
+    policy = kind(limits=replace(SHORT_LIMITS, loads=(network,)))
+    plan = proposed(decision(snapshot, "g1", policy=policy))
+
+    assert is_valid(plan, decision(snapshot, "g2", policy=policy))
+    unweighted = kind(limits=SHORT_LIMITS)
+    assert not is_valid(plan, decision(snapshot, "g2", policy=unweighted))
 
 
 def test_plan_that_makes_the_balance_worse_is_not_valid() -> None:
