@@ -31,7 +31,13 @@ from opendrs.cli.options import (
     format_option,
     source_argument,
 )
-from opendrs.cli.sources import as_of, file_source, observe, open_source
+from opendrs.cli.sources import (
+    as_of,
+    file_source,
+    load_mismatches,
+    observe,
+    open_source,
+)
 from opendrs.cli.validation import ValidationResult, validate_document
 from opendrs.config import (
     MAX_DIAGNOSTICS,
@@ -185,11 +191,14 @@ def _validate_source(
         return replace(
             result, diagnostics=(*result.diagnostics, *_exposure_warnings(path, result))
         )
-    snapshot = observe(open_source(source, load_settings(config), at=at))
+    settings = load_settings(config)
+    snapshot = observe(open_source(source, settings, at=at))
     # The operator cannot correct a value that a platform measured.
     implausible_values = (*find_implausible(snapshot), *find_incomplete(snapshot))
     warnings = (replace(each, severity=Severity.WARNING) for each in implausible_values)
-    return ValidationResult("a cluster", tuple(warnings), snapshot=snapshot)
+    unknown_loads = load_mismatches(settings.limits, [snapshot])
+    diagnostics = (*warnings, *unknown_loads)
+    return ValidationResult("a cluster", diagnostics, snapshot=snapshot)
 
 
 def _online_checks(source: str, result: ValidationResult) -> list[PlatformCheck] | None:

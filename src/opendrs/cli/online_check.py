@@ -21,7 +21,7 @@ from opendrs.model import (
 )
 
 NAMES = "names"  # subject of the check of guests and nodes that rules name
-LIMITS = "names in limits"  # subject of the check of storages and domains
+LIMITS = "names in limits"  # subject of the check of storages, domains and loads
 
 
 @dataclass(frozen=True, slots=True)

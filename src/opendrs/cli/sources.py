@@ -15,6 +15,7 @@ from opendrs.config import (
     Diagnostic,
     DiagnosticCode,
     KeyPath,
+    Severity,
     display_path,
     raise_diagnostics,
 )
@@ -213,13 +214,16 @@ def limit_mismatches(
 ) -> Iterator[Diagnostic]:
     """Yield a diagnostic for each name in *limits* that is on no platform.
 
-    Names of storages are checked only if those of every node are known.
+    It is an error, or for a load a warning. Names of storages are checked only if those
+    of every node are known.
 
     Args:
         limits: Limits of the configuration.
         snapshots: The clusters of all platforms.
     """
-    nodes = [node for each in snapshots for node in each.nodes.values()]
+    clusters = list(snapshots)
+    yield from load_mismatches(limits, clusters)
+    nodes = [node for each in clusters for node in each.nodes.values()]
     key = limits.tolerated_domain
     if key is not None and all(node.domain(key) is None for node in nodes):
         domains = "failure domain" if key == FAILURE_DOMAIN else f"label {key}=NAME"
@@ -232,6 +236,43 @@ def limit_mismatches(
         for name in sorted(set(group.storages) - present):
             path = ("limits", "storage_groups", index, "storages")
             yield _unknown_name(path, f"unknown storage {repr_value(name)}")
+
+
+def load_mismatches(
+    limits: Limits, snapshots: Sequence[Snapshot]
+) -> Iterator[Diagnostic]:
+    """Yield a warning for each further load in *limits* that nothing has.
+
+    It is none of the loads, and of the capacities, of a node or guest. A load may be
+    unknown for a while, so that is no error. Loads are checked if a node is online.
+
+    Args:
+        limits: Limits of the configuration.
+        snapshots: The clusters of all platforms.
+    """
+    nodes = [node for each in snapshots for node in each.nodes.values()]
+    known = {name for each in nodes for name in (*each.loads, *each.load_capacities)}
+    known.update(
+        name
+        for each in snapshots
+        for guest in each.guests.values()
+        for name in guest.loads
+    )
+    if not any(node.online for node in nodes):
+        return
+    for index, load in enumerate(limits.loads):
+        if load.name in known:
+            continue
+        names = ", ".join(map(repr_value, sorted(known))) or "none"
+        yield Diagnostic(
+            ("limits", "loads", index, "name"),
+            f"unknown load {repr_value(load.name)}: no node and no guest has it; "
+            f"known loads: {names}",
+            severity=Severity.WARNING,
+            code=DiagnosticCode.UNKNOWN_NAME,
+            unknown_name=load.name,
+            known_names=tuple(known),
+        )
 
 
 def _rule_mismatches(rules: Sequence[Rule], snapshot: Snapshot) -> Iterator[Diagnostic]:

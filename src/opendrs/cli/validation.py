@@ -247,12 +247,12 @@ def _snapshot_diagnostics(
 
 
 def _limit_diagnostics(settings: Settings) -> Iterator[Diagnostic]:
-    """Yield an error for each name in the limits that is in no snapshot file.
+    """Yield a diagnostic for each name in the limits that is in no snapshot file.
 
     Names are checked if every platform is such a file that can be read.
     """
     limits = settings.limits
-    if not limits.storage_groups and limits.tolerated_domain is None:
+    if not any((limits.storage_groups, limits.loads, limits.tolerated_domain)):
         return
     snapshots: list[Snapshot] = []
     for connection in settings.platforms.values():
