@@ -22,9 +22,9 @@ from opendrs.cli.options import (
 )
 from opendrs.cli.output import JsonOutput, TableOutput
 from opendrs.cli.platform_store import open_store
-from opendrs.cli.repair_command import repair_command
 from opendrs.cli.sources import open_source, require_writable, simulation_pace
 from opendrs.cli.time_limit import choose_policy
+from opendrs.controller.repair_advice import repair_command
 from opendrs.errors import ConfigurationError, DiagnosticCode
 
 

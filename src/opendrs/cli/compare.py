@@ -38,8 +38,8 @@ from opendrs.cli.plan_summary import (
     rule_report,
 )
 from opendrs.cli.progress import planning_spinner
-from opendrs.cli.repair_command import repair_command
 from opendrs.cli.sources import observe, open_source
+from opendrs.controller.repair_advice import repair_command
 from opendrs.controller.serialization import violation_documents
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import EMPTY_PLAN, GIB

@@ -20,10 +20,10 @@ from opendrs.cli.options import (
 )
 from opendrs.cli.output import JsonOutput, TableOutput
 from opendrs.cli.platform_store import open_store
-from opendrs.cli.repair_command import repair_command
 from opendrs.cli.sources import simulated_source, simulation_pace
 from opendrs.config.controller_settings import Mode
 from opendrs.config.policy_loading import parse_assignments
+from opendrs.controller.repair_advice import repair_command
 
 
 @click.command(name="demo")

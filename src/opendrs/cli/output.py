@@ -25,10 +25,10 @@ from opendrs.cli.plan_summary import (
 )
 from opendrs.cli.plan_tables import print_decision, print_loads, print_metrics
 from opendrs.cli.progress import LiveProgress
-from opendrs.cli.repair_command import RepairCommand
 from opendrs.cli.schedule_tables import print_schedule
 from opendrs.cli.storage_tables import print_storages, storage_changes
 from opendrs.controller import CancellationToken, ExecutionObserver, NullObserver
+from opendrs.controller.repair_advice import RepairCommand
 from opendrs.controller.step_serialization import action_document
 from opendrs.guard import Rejection
 from opendrs.model import (

@@ -35,10 +35,10 @@ from opendrs.cli.plan_summary import (
 from opendrs.cli.plan_tables import print_decision
 from opendrs.cli.progress import planning_spinner
 from opendrs.cli.recorded_state import enrich_from_store
-from opendrs.cli.repair_command import repair_command
 from opendrs.cli.schedule_tables import print_schedule, schedule_document
 from opendrs.cli.sources import observe, open_source
 from opendrs.cli.time_limit import choose_policy, decide_within
+from opendrs.controller.repair_advice import repair_command
 from opendrs.model import Snapshot
 from opendrs.planning import estimate_schedule
 from opendrs.platforms.snapshot_file import SnapshotFilePlatform

@@ -13,13 +13,9 @@ from opendrs.cli.cluster_load import ClusterLoad, cluster_load, print_change
 from opendrs.cli.cluster_tables import ALL_OPTION_HINT
 from opendrs.cli.console import printable
 from opendrs.cli.formatting import format_bytes
-from opendrs.cli.repair_command import (
-    RepairCommand,
-    could_repair_more,
-    violations_after_repair,
-)
 from opendrs.cli.schedule_tables import duration_text
 from opendrs.cli.storage_tables import StorageChange, storage_changes
+from opendrs.controller.repair_advice import RepairCommand, may_repair_more
 from opendrs.controller.serialization import plan_document, violation_documents
 from opendrs.metrics import ImbalanceMetric
 from opendrs.model import (
@@ -257,6 +253,7 @@ def rule_report(
     """
     after = snapshot.apply(*(step.action for step in plan.steps))
     change = violation_change(snapshot, after)
+    is_useful = may_repair_more(repair.policy, snapshot, policy, change)
     return RuleReport(
         change=change,
         unresolved=unresolved_violations(
@@ -268,25 +265,7 @@ def rule_report(
         ),
         policy="" if policy is None else policy.name,
         repairs_rules=policy is not None and repairs_rules(policy),
-        repair=repair if _is_useful(repair, snapshot, policy, change) else None,
-    )
-
-
-def _is_useful(
-    repair: RepairCommand,
-    snapshot: Snapshot,
-    policy: Policy[Any] | None,
-    change: ViolationChange,
-) -> bool:
-    """Return True if *repair* may repair more than the plan of *policy*."""
-    if not change.strict_after or not could_repair_more(repair.policy, policy):
-        return False
-    least = violations_after_repair(repair.policy, snapshot)
-    remaining = count_strict(change.after)
-    return (
-        least is None
-        or least.rules < remaining.rules
-        or least.violations < remaining.violations
+        repair=repair if is_useful else None,
     )
 
 

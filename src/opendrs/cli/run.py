@@ -14,10 +14,10 @@ from opendrs.cli.file_permissions import log_exposures
 from opendrs.cli.logs import level_option, log_format_option, log_to_stderr
 from opendrs.cli.monitors import monitor_controller
 from opendrs.cli.reload import ConfigurationReloader
-from opendrs.cli.repair_command import repair_command
 from opendrs.cli.sources import open_source, require_writable
 from opendrs.cli.wiring import ControllerFactory, cancel_on_signals
 from opendrs.controller import CancellationToken
+from opendrs.controller.repair_advice import repair_command
 
 
 @click.command(name="run")
@@ -138,7 +138,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
         repair = repair_command(["apply", name], config, settings)
         controller = parts.create(
             serving=not once,
-            repair_command=repair.line,
+            repair_command=repair,
             config=config,
             reconfigure=reloader.reconfigure,
         )

@@ -40,6 +40,7 @@ from opendrs.controller.maintenance import MaintenanceDecisionSource, Maintenanc
 from opendrs.controller.modes import MODE_TEXTS, OPERATOR_ENTRIES, overall_mode
 from opendrs.controller.observers import ControllerObservers
 from opendrs.controller.policy_schedule import PolicySchedule
+from opendrs.controller.repair_advice import RepairCommand
 from opendrs.errors import LeaseLostError
 from opendrs.model import Snapshot
 from opendrs.monitoring.service_manager import check_watchdog
@@ -129,7 +130,7 @@ class ControllerFactory:
         *,
         config: Path,
         serving: bool,
-        repair_command: str | None,
+        repair_command: RepairCommand | None,
         reconfigure: Callable[[], Reconfiguration | None],
     ) -> Controller:
         """Return the controller.

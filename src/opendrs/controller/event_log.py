@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -16,6 +16,7 @@ from opendrs.controller.execution_context import CancellationToken, ExecutionObs
 from opendrs.controller.observers import NullControllerObserver
 from opendrs.controller.plan_records import outcome_text
 from opendrs.controller.protection import busy_nodes
+from opendrs.controller.repair_advice import RepairCommand, may_repair_more
 from opendrs.controller.serialization import violation_documents
 from opendrs.controller.step_serialization import action_document
 from opendrs.guard import Rejection
@@ -33,8 +34,8 @@ from opendrs.model import (
     format_count,
     path_of,
 )
-from opendrs.policies import Policy, reason_text
-from opendrs.policies.optimize import Optimize, Repair
+from opendrs.policies import Policy, reason_text, repairs_rules
+from opendrs.policies.optimize import Repair
 from opendrs.policies.optimize.repairs import drain_lines, unresolved_violations
 from opendrs.ports import Outcome, StepRecord, TaskStatus
 from opendrs.rules import (
@@ -209,7 +210,7 @@ class CycleLogger:
     def __init__(
         self,
         execution_observer: ExecutionObserver,
-        repair_command: str | None = None,
+        repair_command: RepairCommand | None = None,
         protection: Protection = DEFAULT_PROTECTION,
     ) -> None:
         self._protection = protection
@@ -352,12 +353,22 @@ class CycleLogger:
         parts += others
         if len(rules_after) > len(others):
             parts.append(f"and {len(rules_after) - len(others)} more")
-        repairs = policy.name in (Optimize.name, Repair.name)
-        if not repairs and any(one.repairable for one in remaining):
-            parts.append(f"to repair, configure the policy {Repair.name}")
-            if self._repair_command is not None:
-                parts.append(f"or stop this controller and run: {self._repair_command}")
+        if any(one.repairable for one in remaining):
+            parts += self._repair_advice(policy, snapshot, change)
         return parts
+
+    def _repair_advice(
+        self, policy: Policy[Any], snapshot: Snapshot, change: ViolationChange
+    ) -> Iterator[str]:
+        """Yield how to repair what remains, if that may repair more than *policy*."""
+        command = self._repair_command
+        repair = Repair(limits=policy.limits) if command is None else command.policy
+        if not may_repair_more(repair, snapshot, policy, change):
+            return
+        action = "try to repair" if repairs_rules(policy) else "repair"
+        yield f"to {action}, configure the policy {Repair.name}"
+        if command is not None:
+            yield f"or stop this controller and run: {command.line}"
 
 
 def _first_texts(texts: tuple[str, ...], noun: str) -> list[str]:

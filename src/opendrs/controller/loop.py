@@ -23,6 +23,7 @@ from opendrs.controller.execution_context import ExecutionContext
 from opendrs.controller.executor import ExecutionReport
 from opendrs.controller.observers import ControllerObserver, NullControllerObserver
 from opendrs.controller.policy_schedule import PolicySchedule
+from opendrs.controller.repair_advice import RepairCommand
 from opendrs.errors import PermissionDeniedError, PlatformError, UnsupportedError
 from opendrs.model import Protection, Snapshot, format_count
 from opendrs.ports import Platform
@@ -93,7 +94,7 @@ class LoopSettings:
     batch_window: float
     observe: Callable[[], Snapshot]
     require_alive: Callable[[], None]
-    repair_command: str | None = None
+    repair_command: RepairCommand | None = None
     observer: ControllerObserver = field(default_factory=NullControllerObserver)
     reconfigure: Callable[[], Reconfiguration | None] = lambda: None
     schedule: PolicySchedule | None = None

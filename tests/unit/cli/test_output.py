@@ -6,10 +6,10 @@ import pytest
 
 from opendrs.cli.apply_cycle import ApplyResult, ApplyTask
 from opendrs.cli.output import TableOutput
-from opendrs.cli.repair_command import repair_command
 from opendrs.cli.sources import simulated_source
 from opendrs.config.settings import NO_SETTINGS
 from opendrs.controller import ExecutionReport
+from opendrs.controller.repair_advice import repair_command
 from opendrs.model import (
     AntiAffinity,
     ColdMigration,

@@ -142,7 +142,7 @@ def test_a_larger_budget_is_advised_only_where_it_is_unknown(
     write_remaining_violation()
 
     small = opendrs("plan", "c.json", "--policy", *options).out
-    monkeypatch.setattr("opendrs.cli.repair_command.MAX_PLACEMENTS", 0)
+    monkeypatch.setattr("opendrs.controller.repair_advice.MAX_PLACEMENTS", 0)
     large = opendrs("plan", "c.json", "--policy", *options).out
 
     assert "repair: opendrs" not in small

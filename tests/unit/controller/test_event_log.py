@@ -15,8 +15,11 @@ from opendrs.cli.logs import JsonFormatter
 from opendrs.controller import CancellationToken, NullObserver, RecordedDecision
 from opendrs.controller.event_log import CycleLogger, LoggingObserver
 from opendrs.controller.events import LogEventCode
+from opendrs.controller.repair_advice import RepairCommand
 from opendrs.model import (
     AntiAffinity,
+    Mobility,
+    NodeAffinity,
     NodeId,
     NodeState,
     Pin,
@@ -26,8 +29,17 @@ from opendrs.model import (
     Snapshot,
     Step,
 )
-from opendrs.policies import Balance, Decision, DecisionReason, Policy
-from opendrs.policies.optimize import Optimize
+from opendrs.policies import (
+    AutoRebalance,
+    Balance,
+    Decision,
+    DecisionReason,
+    Drain,
+    Policy,
+    decide,
+)
+from opendrs.policies.optimize import Optimize, Repair
+from opendrs.policies.optimize.objective import Goal
 from opendrs.ports import Outcome, StepRecord, TaskState, TaskStatus
 from support.builders import NOON, cluster, guest_ids
 from support.simulated_cluster import SHORT_LIMITS, migration, step
@@ -142,6 +154,9 @@ def test_observer_logs_each_cancellation_once(caplog: pytest.LogCaptureFixture) 
 
 APART = AntiAffinity(guests=guest_ids("vm1", "vm2"), name="web apart")
 BALANCE = Balance(limits=SHORT_LIMITS)
+REPAIR = RepairCommand(
+    policy=Repair(limits=SHORT_LIMITS), line="opendrs apply lab --config lab.toml"
+)
 
 
 def level(*rules: AntiAffinity | Pin) -> Snapshot:
@@ -286,15 +301,19 @@ def test_notes_are_logged_with_empty_plan(caplog: pytest.LogCaptureFixture) -> N
 def test_strict_violations_are_logged_on_change(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    log = CycleLogger(NullObserver(), "opendrs apply lab --config lab.toml")
+    log = CycleLogger(NullObserver(), REPAIR)
     resting = idle(DecisionReason.BALANCED, "enough")
+    policy = replace(BALANCE, repair_first=False)
 
     for rules in ((), (APART,), (APART,), (), ()):
-        log.decision_recorded(recorded(BALANCE, resting, level(*rules)))
+        log.decision_recorded(recorded(policy, resting, level(*rules)))
 
     (broken,) = logged(caplog, "rules-broken")
     assert "vm1, vm2" in broken
-    assert broken.endswith(" --config lab.toml")
+    assert broken.endswith(
+        "; to repair, configure the policy repair; or stop this controller and run: "
+        "opendrs apply lab --config lab.toml"
+    )
     assert len(logged(caplog, "rules-kept")) == 1
 
 
@@ -313,6 +332,62 @@ def test_plan_repairing_all_rules_logs_info(
     assert logged(caplog, "rules-broken", least=logging.WARNING) == []
 
 
+def half_repairable() -> Snapshot:
+    """Return a cluster in which any repair leaves one of two rules violated.
+
+    x and y belong on b, which has room for one of them.
+    """
+    rules = [
+        NodeAffinity(guests=guest_ids(name), nodes={NodeId("b"): 0}, name=name)
+        for name in ("x", "y")
+    ]
+    guests = {"x": ("a", 0.3), "y": ("a", 0.3), "z": ("b", 0.5), "w": ("a", 0.2)}
+    snapshot = cluster({"a": 0.8, "b": 0.5}, guests, rules)
+    fixed = {
+        name: guest if name in ("x", "y") else replace(guest, mobility=Mobility.NONE)
+        for name, guest in snapshot.guests.items()
+    }
+    return replace(snapshot, guests=fixed)
+
+
+@pytest.mark.parametrize(
+    ("policy", "advice"),
+    [
+        (BALANCE, None),
+        (AutoRebalance(limits=SHORT_LIMITS), None),
+        (Optimize(limits=SHORT_LIMITS), None),
+        (Repair(limits=SHORT_LIMITS), None),
+        (Drain(limits=SHORT_LIMITS), None),
+        (Optimize(limits=SHORT_LIMITS, budget="1 GiB"), "to try to repair, "),
+        (Repair(limits=SHORT_LIMITS, budget="1 GiB"), "to try to repair, "),
+        (Optimize(limits=SHORT_LIMITS, priorities=(Goal.BALANCE,)), "to repair, "),
+        (replace(BALANCE, repair_first=False), "to repair, "),
+    ],
+    ids=lambda each: f"{each:.20}" if isinstance(each, str) else None,
+)
+@pytest.mark.parametrize("command", [None, REPAIR], ids=["no command", "command"])
+def test_repair_is_advised_where_it_repairs_more(
+    caplog: pytest.LogCaptureFixture,
+    policy: Policy[Any],
+    advice: str | None,
+    command: RepairCommand | None,
+) -> None:
+    snapshot = half_repairable()
+    decision = decide(policy, snapshot, policy.initial_memory())
+
+    CycleLogger(NullObserver(), command).decision_recorded(
+        recorded(policy, decision, snapshot)
+    )
+
+    (message,) = logged(caplog, "rules-broken", least=logging.WARNING)
+    if advice is None:
+        assert "configure the policy" not in message
+        assert "opendrs apply" not in message
+    else:
+        assert f"; {advice}configure the policy repair" in message
+        assert (REPAIR.line in message) is (command is not None)
+
+
 def test_unrepairable_violation_suggests_no_repair(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -323,7 +398,7 @@ def test_unrepairable_violation_suggests_no_repair(
     )
 
     (message,) = logged(caplog, "rules-broken")
-    assert "optimize" not in message
+    assert "configure the policy" not in message
 
 
 def test_drain_is_logged_as_guests_that_leave_and_cannot_leave(

@@ -1,4 +1,4 @@
-"""The command that repairs violated rules, and where it could repair more."""
+"""Advice to repair violated rules, where the policy `repair` could repair more."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opendrs.policies.optimize import Optimize, Repair
 from opendrs.policies.optimize.budget import Budget
 from opendrs.policies.optimize.objective import Goal
 from opendrs.policies.optimize.small_cluster import MAX_PLACEMENTS
-from opendrs.rules import ViolationCount, count_strict, violations
+from opendrs.rules import ViolationChange, ViolationCount, count_strict, violations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +52,31 @@ def repair_command(
     )
 
 
+def may_repair_more(
+    repair: Repair,
+    snapshot: Snapshot,
+    policy: Policy[Any] | None,
+    change: ViolationChange,
+) -> bool:
+    """Return True if *repair* may repair more than a plan of *policy*.
+
+    Args:
+        repair: Policy that would be used.
+        snapshot: Cluster before the plan.
+        policy: Policy that made the plan; None if none did.
+        change: Effect of the plan on violations.
+    """
+    if not change.strict_after or not could_repair_more(repair, policy):
+        return False
+    least = violations_after_repair(repair, snapshot)
+    remaining = count_strict(change.after)
+    return (
+        least is None
+        or least.rules < remaining.rules
+        or least.violations < remaining.violations
+    )
+
+
 def could_repair_more(repair: Repair, policy: Policy[Any] | None) -> bool:
     """Return True if *repair* could repair rules that a plan of *policy* did not.
 
@@ -60,7 +85,7 @@ def could_repair_more(repair: Repair, policy: Policy[Any] | None) -> bool:
     before the repair.
 
     Args:
-        repair: The policy of the command.
+        repair: Policy that would be used.
         policy: The policy that made a plan; None if none did.
     """
     if policy is None or not repairs_rules(policy):
@@ -92,7 +117,7 @@ def violations_after_repair(
     In a small cluster, its plan is the best one, and found at once.
 
     Args:
-        repair: The policy of the command.
+        repair: Policy that would be used.
         snapshot: The cluster.
     """
     if len(snapshot.nodes) ** len(snapshot.guests) > MAX_PLACEMENTS:
