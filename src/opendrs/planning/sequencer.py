@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 from itertools import islice
@@ -28,6 +28,7 @@ from opendrs.model import (
     Action,
     GuestId,
     Limits,
+    Migration,
     NodeId,
     Plan,
     Snapshot,
@@ -44,11 +45,12 @@ from opendrs.planning.moves import (
 )
 from opendrs.planning.state import FreeMemory, SequencingState
 from opendrs.planning.swap_space import DetourSelector
-from opendrs.rules import CompiledRules
+from opendrs.rules import CompiledRules, FeasibilityChecker
 
 UNLIMITED_DETOURS = DetourBudget()
 MAX_RANDOM_ORDERS = 20  # random orders that are tried if the others drop moves
 MAX_ORDERED_MOVES = 5000  # total over all random orders; more take too long
+MAX_SHORTAGES = 3  # dropped moves for which a note names what the target lacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +64,14 @@ class SequencedPlan:
         detours: Moves of them that lead to a staging node.
         dropped: Moves that were not possible. Their guests stay on their node, or on
             the staging node.
+        cluster: The cluster before the plan, for the notes; None for no details.
     """
 
     plan: Plan
     ordered_moves: tuple[GroupMove, ...]
     detours: tuple[GroupMove, ...]
     dropped: tuple[GroupMove, ...]
+    cluster: ClusterArrays | None = field(default=None, compare=False, repr=False)
 
     @property
     def actions(self) -> tuple[Action, ...]:
@@ -94,12 +98,29 @@ class SequencedPlan:
         if unmoved := [name for name in names if name not in waiting]:
             yield (
                 f"dropped, because there is no safe sequence: {format_list(unmoved)}"
+                f"{''.join(self._shortages())}"
             )
         if staged := [name for name in names if name in waiting]:
             yield (
                 "dropped after a detour, because there is no safe sequence: "
                 f"{format_list(staged)} stay on the staging node"
             )
+
+    def _shortages(self) -> Iterator[str]:
+        """Yield what the targets of the first dropped moves lack after the plan."""
+        cluster = self.cluster
+        if cluster is None:
+            return
+        moved = (each for each in self.actions if isinstance(each, Migration))
+        after = cluster.snapshot.apply(*moved)
+        feasibility = FeasibilityChecker(after, cluster.rules, cluster.limits)
+        for move in self.dropped[:MAX_SHORTAGES]:
+            guests = [after.guests[each.id] for each in move.guests]
+            displaced = [each for each in guests if each.node != move.target]
+            detail = feasibility.rejection(displaced, move.target)
+            if detail is not None:
+                names = format_list([each.id for each in displaced], separator=" and ")
+                yield f"; {names} to {move.target}, after the plan: {detail}"
 
 
 def sequence_moves(
@@ -156,6 +177,7 @@ def sequence_moves_in(
         ordered_moves=tuple(move.group_move for move in completed),
         detours=tuple(move.group_move for move in completed if move.is_detour),
         dropped=tuple(move.group_move for move in (*unknown, *best.dropped)),
+        cluster=cluster,
     )
 
 
@@ -244,9 +266,7 @@ def sequence_in_order(  # noqa: PLR0913 - moves, cluster, and power actions
         power_on=[each for each in power_on if each.node in targets],
         power_off=[each for each in power_off if each.node not in occupied],
     )
-    return SequencedPlan(
-        plan=plan, ordered_moves=ordered_moves, detours=(), dropped=dropped
-    )
+    return SequencedPlan(plan, ordered_moves, (), dropped, cluster)
 
 
 def one_after_the_other(sequenced: SequencedPlan) -> SequencedPlan:
@@ -292,6 +312,7 @@ def sequence_path(cluster: ClusterArrays, moves: Sequence[GroupMove]) -> Sequenc
         ordered_moves=tuple(move.group_move for move in pending),
         detours=tuple(move.group_move for move in pending if move.is_detour),
         dropped=(),
+        cluster=cluster,
     )
 
 

@@ -303,7 +303,10 @@ def test_dropped_moves_and_detours_are_noted() -> None:
             "detours over a staging node, because of cyclic dependencies: y "
             "(50.0 GiB of additional transfer)"
         ),
-        "dropped, because there is no safe sequence: z",
+        (
+            "dropped, because there is no safe sequence: z; "
+            "z to d, after the plan: insufficient memory: 10.0 GiB short"
+        ),
     )
 
 
