@@ -16,6 +16,7 @@ from opendrs.config.policy_loading import parse_assignments
 from opendrs.config.settings import Settings
 from opendrs.controller.cycle import Evaluation, PolicyDecisionSource
 from opendrs.controller.node_inventory import record_nodes
+from opendrs.controller.replay import END_OF_SEARCH
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import Snapshot
 from opendrs.optimizer import Portion
@@ -123,22 +124,25 @@ def decide_within(
 
 
 class TimeLimit:
-    """Stopping criterion: a time since the construction, or Ctrl-C during the search.
+    """Stopping criterion: a time since the construction, or Ctrl-C during a search.
 
     Both take effect after the current slice. A second Ctrl-C interrupts the program.
+    Several searches share the time. Each has a slice, unless Ctrl-C ended one before.
 
     Args:
         seconds: Time in seconds.
         show_elapsed: Called with the elapsed fraction of the time after each slice.
 
     Attributes:
-        yielded: The slices of the search so far.
+        yielded: The slices of the searches so far. `END_OF_SEARCH` follows those of a
+            search that the time or Ctrl-C ended.
     """
 
     def __init__(self, seconds: float, show_elapsed: Callable[[float], None]) -> None:
         self._seconds = seconds
         self._show_elapsed = show_elapsed
         self._started_at = monotonic()
+        self._is_interrupted = False
         self.yielded: list[Portion] = []
 
     def portions(self, size: int) -> Generator[Portion]:
@@ -146,7 +150,7 @@ class TimeLimit:
         del size  # the search uses the whole time
         iterations, elapsed = FIRST_ITERATIONS, 0.0
         slice_time = min(self._seconds / SLICES, MAX_SLICE)
-        with _note_interrupt() as is_interrupted:
+        with self._noted_interrupt() as is_interrupted:
             while elapsed < 1 and not is_interrupted():
                 before = monotonic()
                 target = (before - self._started_at + slice_time) / self._seconds
@@ -160,6 +164,16 @@ class TimeLimit:
                 )
                 elapsed = (monotonic() - self._started_at) / self._seconds
                 self._show_elapsed(elapsed)
+        self.yielded.append(END_OF_SEARCH)
+
+    @contextmanager
+    def _noted_interrupt(self) -> Iterator[Callable[[], bool]]:
+        """Yield a function that returns True after Ctrl-C, also in a former search."""
+        with _note_interrupt() as is_interrupted:
+            try:
+                yield lambda: self._is_interrupted or is_interrupted()
+            finally:
+                self._is_interrupted |= is_interrupted()
 
 
 @contextmanager

@@ -117,17 +117,24 @@ def _first_repair(
     return first_repair(policy, snapshot, memory)
 
 
+END_OF_SEARCH = Portion(0, 1.0)
+"""What follows the recorded portions of a search that a time limit has ended."""
+
+
 class RecordedPortions:
-    """Stopping criterion: the portions of a search that a time limit has ended.
+    """Stopping criterion: the portions of searches that a time limit has ended.
 
     Args:
-        portions: The portions in their order.
+        portions: The portions of all searches, in their order.
     """
 
     def __init__(self, portions: list[Portion]) -> None:
-        self._portions = portions
+        self._portions = iter(portions)
 
     def portions(self, size: int) -> Generator[Portion]:
-        """Yield the recorded portions."""
+        """Yield the portions of the next search."""
         del size
-        yield from self._portions
+        for each in self._portions:
+            if each == END_OF_SEARCH:
+                return
+            yield each

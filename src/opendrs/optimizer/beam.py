@@ -12,14 +12,17 @@ Source:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
 
 from opendrs.optimizer.exhaustive import PlacementGraph, UnitMove
 from opendrs.optimizer.problem import Floats, Indices
+from opendrs.optimizer.search.method import StoppingCriterion
 
 Keys = npt.NDArray[np.uint64]
 # Rank and value of each placement, both of shape (S,); the least is the best.
@@ -80,6 +83,8 @@ class BeamPlacements:
         graph: Units, nodes, and the moves between placements.
         evaluate: Rank and value of placements.
         limits: Limits of the search.
+        stop: Stopping criterion, which is asked before each further move of the paths;
+            None for none.
 
     Attributes:
         assignments: Node of each unit in each placement, the origin first; shape
@@ -88,7 +93,11 @@ class BeamPlacements:
     """
 
     def __init__(
-        self, graph: PlacementGraph, evaluate: Evaluation, limits: BeamLimits
+        self,
+        graph: PlacementGraph,
+        evaluate: Evaluation,
+        limits: BeamLimits,
+        stop: StoppingCriterion | None = None,
     ) -> None:
         self._graph = graph
         self._limits = limits
@@ -98,10 +107,27 @@ class BeamPlacements:
         none = np.zeros(1)
         unmoved = np.full(1, -1, np.int64)
         layer = _Layer(graph.origin[:, None], none, none, unmoved, unmoved)
+        if stop is None:
+            layers = self._layers(layer, evaluate, repeat(None))
+        else:
+            with closing(stop.portions(graph.unit_count)) as portions:
+                layers = self._layers(layer, evaluate, portions)
+        self.assignments: Indices = np.hstack([each.assignments for each in layers])
+        self.transfer: Floats = np.concatenate([each.transfer for each in layers])
+        self._parent = np.concatenate([each.parent for each in layers])
+        self._unit = np.concatenate([each.unit for each in layers])
+
+    def _layers(
+        self, layer: _Layer, evaluate: Evaluation, portions: Iterable[object]
+    ) -> list[_Layer]:
+        """Return *layer* and those after it, at most one for each of *portions*."""
+        limits = self._limits
         layers, first, unimproved = [layer], 0, 0
         seen = self._keys(layer.assignments)
         best = self._best_key(evaluate, layer)
-        while len(layers) <= limits.moves and unimproved < MAX_UNIMPROVED:
+        for _ in portions:
+            if len(layers) > limits.moves or unimproved == MAX_UNIMPROVED:
+                break
             found = self._successors(layer, first)
             keys = self._keys(found.assignments)
             _, once = np.unique(keys, return_index=True)
@@ -118,10 +144,7 @@ class BeamPlacements:
             key = float(ranks[order[0]]), float(values[order[0]])
             unimproved = 0 if key < best else unimproved + 1
             best = min(best, key)
-        self.assignments: Indices = np.hstack([each.assignments for each in layers])
-        self.transfer: Floats = np.concatenate([each.transfer for each in layers])
-        self._parent = np.concatenate([each.parent for each in layers])
-        self._unit = np.concatenate([each.unit for each in layers])
+        return layers
 
     def path(self, placement: int) -> tuple[UnitMove, ...]:
         """Return the moves from the origin to *placement*, in order."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Callable
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from opendrs.cli import time_limit
 from opendrs.cli.time_limit import TimeLimit, decide_within
 from opendrs.config import write_snapshot
+from opendrs.controller.replay import END_OF_SEARCH, RecordedPortions
 from opendrs.errors import ConfigurationError
 from opendrs.model import AntiAffinity, GuestId
 from opendrs.optimizer import Portion
@@ -248,3 +250,54 @@ def test_suggested_apply_command_repeats_the_options(opendrs: RunOpendrs) -> Non
     )
     assert apply.status == 0
     assert "Result: 2 done." in apply.out
+
+
+def test_searches_share_the_time_and_are_replayed_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = count(0.0, 1.0)
+    monkeypatch.setattr(time_limit, "monotonic", lambda: next(now))
+    limit = TimeLimit(20.0, lambda _: None)
+    begun = limit.portions(10)
+    first = [next(begun), next(begun)]
+    begun.close()  # nothing more can be found
+    second, third = [*limit.portions(10)], [*limit.portions(10)]
+
+    recorded = RecordedPortions(limit.yielded)
+    replayed = recorded.portions(10)
+
+    assert len(second) > len(third) == 1
+    assert [next(replayed), next(replayed)] == first
+    replayed.close()
+    assert [*recorded.portions(10)] == second
+    assert [*recorded.portions(10)] == third
+
+
+def test_ctrl_c_ends_all_searches() -> None:
+    limit = TimeLimit(60.0, lambda _: None)
+    with closing(limit.portions(10)) as portions:
+        next(portions)
+        signal.raise_signal(signal.SIGINT)
+
+    assert [*limit.portions(10)] == []
+
+
+def test_beam_search_counts_in_the_time_and_is_replayed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # 4 nodes and 16 guests: too many placements for the exhaustive search.
+    now = count(0.0, 1.0)
+    monkeypatch.setattr(time_limit, "monotonic", lambda: next(now))
+    guests = {f"g{n}": ("a", 0.02 + 0.003 * n) for n in range(16)}
+    load = sum(each for _, each in guests.values())
+    snapshot = cluster(nodes={"a": load, "b": 0.0, "c": 0.0, "d": 0.0}, guests=guests)
+    policy, limit = Optimize(), TimeLimit(10.0, lambda _: None)
+
+    decision = policy.decide_until(snapshot, limit)
+
+    assert decision.plan.steps
+    # The beam search takes the time; the other search has one slice.
+    assert len(limit.yielded) < 8
+    assert [each == END_OF_SEARCH for each in limit.yielded[-3:]] == [True, False, True]
+    recorded = RecordedPortions(limit.yielded)
+    assert policy.decide_until(snapshot, recorded) == decision

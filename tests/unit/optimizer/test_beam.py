@@ -12,6 +12,7 @@ from opendrs.optimizer import (
     BeamPlacements,
     Floats,
     Indices,
+    IterationLimit,
     PlacementGraph,
     ReachablePlacements,
 )
@@ -93,3 +94,15 @@ def test_no_placement_is_kept_twice() -> None:
     beam = search(drawn(1), BeamLimits(width=50, moves=10))
 
     assert len(np.unique(beam.assignments, axis=1).T) == beam.assignments.shape[1]
+
+
+def test_stopping_criterion_ends_the_search() -> None:
+    graph, limits = drawn(0), BeamLimits(width=20, moves=6)
+
+    def longest(stop: IterationLimit | None) -> int:
+        beam = BeamPlacements(graph, lambda each: spread(graph, each), limits, stop)
+        return max(len(beam.path(i)) for i in range(beam.assignments.shape[1]))
+
+    assert longest(None) > 2
+    assert longest(IterationLimit(2, 2)) == 2
+    assert longest(IterationLimit(0, 0)) == 0

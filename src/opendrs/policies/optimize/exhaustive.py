@@ -28,6 +28,7 @@ from opendrs.optimizer import (
     Mask,
     Problem,
     ReachablePlacements,
+    StoppingCriterion,
     UnitMove,
     evaluate,
     imbalance_costs,
@@ -61,10 +62,16 @@ def exhaustive_plan(context: OptimizeContext) -> CandidatePlan | None:
     return _PlacementSearch(_context_of(context, small.cluster), small).best_plan()
 
 
-def beam_plan(context: OptimizeContext) -> CandidatePlan | None:
+def beam_plan(
+    context: OptimizeContext, stop: StoppingCriterion | None
+) -> CandidatePlan | None:
     """Return the best plan that a beam search finds; None if there are too many units.
 
     Its context has the units that move as groups.
+
+    Args:
+        context: Decision context.
+        stop: Stopping criterion that reads a clock; None for none.
     """
     small = SmallCluster.of(context.cluster, context.groups, complete=False)
     if small is None:
@@ -74,7 +81,7 @@ def beam_plan(context: OptimizeContext) -> CandidatePlan | None:
         _context_of(context, small.cluster),
         problem=context.encode(small.cluster, context.budget),
     )
-    return _PlacementSearch(context, small).beam_plan(price)
+    return _PlacementSearch(context, small).beam_plan(price, stop)
 
 
 class _PlacementSearch:
@@ -109,11 +116,12 @@ class _PlacementSearch:
         bound = math.sqrt(float(self._imbalance[within].min()))
         return self.plan(problem, best, reached.path(best), bound)
 
-    def beam_plan(self, price: float) -> CandidatePlan:
+    def beam_plan(self, price: float, stop: StoppingCriterion | None) -> CandidatePlan:
         """Return the plan to the best placement that a beam search reaches.
 
         Args:
             price: Least cost of the transfer of a GiB.
+            stop: Stopping criterion; None for none.
         """
         problem, context = self._problem, self._context
         cost = price * self._cluster.movable.migration_cost
@@ -134,7 +142,7 @@ class _PlacementSearch:
             restricted = self._restricted(assignments)
             return restricted.rank, restricted.values(problem)
 
-        beam = BeamPlacements(graph, evaluate_all, limits)
+        beam = BeamPlacements(graph, evaluate_all, limits, stop)
         found = self._restricted(beam.assignments)
         values = found.values(problem)
         if math.isinf(most):

@@ -84,11 +84,14 @@ def _safe_plan(
 
     In a small cluster, the plans for smaller budgets compete, so that a larger budget
     gives no worse plan. A search that a clock ends leaves no time for them. The plan of
-    the beam search competes as well.
+    the beam search competes as well. It comes first, because the other search takes the
+    rest of the time.
     """
     plan = exhaustive_plan(context)
     if plan is not None:
         return plan
+    is_timed = not isinstance(stop, IterationLimit | ScaledIterationLimit)
+    stepwise = beam_plan(context, stop if is_timed else None)
     search = partial(_searched_budget, stop=stop, fewest_migrations=fewest_migrations)
     plans = search(context)
     if is_small(context.problem) and isinstance(stop, ScaledIterationLimit):
@@ -101,7 +104,6 @@ def _safe_plan(
     if len(plans) > 1:
         best = min(plans, key=rank)
     best = replace(best.explained(), context=context)
-    stepwise = beam_plan(context)
     if stepwise is None:
         return best
     if context.priorities[0] is Goal.REPAIR:
