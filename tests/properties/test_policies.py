@@ -137,6 +137,7 @@ IMPROVING = {
     DecisionReason.RELIEVES_PRESSURE,
     DecisionReason.RELIEVES_OVERLOAD,
     DecisionReason.REPAIRS_RULES,
+    DecisionReason.REPAIRS_SOFT_RULES,
     DecisionReason.VACATES_NODES,
 }
 
@@ -337,6 +338,7 @@ def test_the_drawn_clusters_meet_every_outcome() -> None:
             DecisionReason.FORECAST_DELAYS,
             DecisionReason.NODES_EMPTY,
             DecisionReason.RELIEVES_OVERLOAD,
+            DecisionReason.REPAIRS_SOFT_RULES,  # seldom with the drawn rules
             DecisionReason.RELIEVES_STORAGE,  # by `decide` of the package
             DecisionReason.RESTORES_TOLERANCE,  # not with the drawn limits
             DecisionReason.RETURNS_GUESTS,

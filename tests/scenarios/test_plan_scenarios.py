@@ -47,6 +47,7 @@ SWITCHED_OFF = (
     ("move-group-waits", "cluster.toml", '"affinity"', '"affinity"\nstrict = false'),
     ("io-pressure", "opendrs.toml", "weight = 1.0\n", ""),
     ("io-pressure", "*.toml", "threshold = 0.5\n", ""),
+    ("preferred-node", "cluster.toml", "weight = 5\n", "weight = 0.01\n"),
 )
 
 

@@ -53,6 +53,8 @@ class DecisionReason(StrEnum):
     """The plan relieves a starved guest."""
     REPAIRS_RULES = "repairs-rules"
     """The plan repairs violated rules."""
+    REPAIRS_SOFT_RULES = "repairs-soft-rules"
+    """The plan repairs violated soft rules."""
     RESTORES_TOLERANCE = "restores-tolerance"
     """The plan makes failures tolerated that were not."""
     RULES_HOLD = "rules-hold"
@@ -101,6 +103,7 @@ _REASON_TEXTS = {
     DecisionReason.NO_PRESSURE: "no guest is starved",
     DecisionReason.RELIEVES_PRESSURE: "relieves a starved guest",
     DecisionReason.REPAIRS_RULES: "repairs violated rules",
+    DecisionReason.REPAIRS_SOFT_RULES: "repairs violated soft rules",
     DecisionReason.RESTORES_TOLERANCE: "makes more failures tolerated",
     DecisionReason.RULES_HOLD: "nothing to repair",
     DecisionReason.VACATES_NODES: "moves all guests off some nodes",

@@ -144,13 +144,22 @@ class CandidatePlan:
     def _balance_cost(self) -> float:
         """Cost of the objective at the priority of balance."""
         context = self.context
-        weights = len(context.cluster.node_ids) * sum(context.weights)
-        soft = sum(x.weight for x in violations(self.snapshot) if not x.strict)
-        return (
-            weights * self.after.imbalance**2
-            + context.objective.weight("soft_rule") * soft
-            + context.transfer_price * self.gib
-        )
+        soft = context.objective.weight("soft_rule") * self.soft_rule_penalty
+        return self.imbalance_cost + soft + context.transfer_price * self.gib
+
+    @property
+    def imbalance_cost(self) -> float:
+        """Cost of imbalance; of a plan for soft rules, at least the present one."""
+        context, imbalance = self.context, self.after.imbalance
+        if context.for_soft_rules:
+            imbalance = max(imbalance, context.before.imbalance)
+        return context.imbalance_cost(imbalance)
+
+    @cached_property
+    def soft_rule_penalty(self) -> float:
+        """Penalty of the soft rules that are violated after the plan."""
+        soft_rules = self.context.soft_rules
+        return 0.0 if soft_rules is None else soft_rules.penalty(self.snapshot)
 
     @property
     def is_single_repairs(self) -> bool:

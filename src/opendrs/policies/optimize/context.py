@@ -9,15 +9,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from opendrs.metrics import LoadModel, node_loads
 from opendrs.model import GIB, Limits, Snapshot
-from opendrs.optimizer import Objective, Problem, SearchKind
+from opendrs.optimizer import Floats, Objective, Problem, SearchKind
+from opendrs.policies.base import Decision
 from opendrs.policies.optimize.budget import Budget
 from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.metrics import ClusterMetrics, measure_cluster
 from opendrs.policies.optimize.movable_groups import MovableGroups
 from opendrs.policies.optimize.objective import Goal, with_knee_price
 from opendrs.policies.optimize.repairs import RepairBlockers
+from opendrs.policies.optimize.soft_rules import (
+    SoftRules,
+    soft_rule_problem,
+    violating_groups,
+)
 from opendrs.rules import CompiledRules
 
 
@@ -42,6 +50,10 @@ class OptimizeContext:
         seed: Seed of the random numbers.
         search: Search that is used; `auto` for small clusters.
         notes: Notes for the operator.
+        soft_rules: Soft rules; None if there are none, or for a repair.
+        for_soft_rules: True if the plan is for soft rules alone: less imbalance than
+            now is no gain then.
+        idle: Decision if nothing but soft rules is to be searched for, or None.
     """
 
     snapshot: Snapshot
@@ -60,6 +72,16 @@ class OptimizeContext:
     seed: int
     search: SearchKind
     notes: tuple[str, ...]
+    soft_rules: SoftRules | None = None
+    for_soft_rules: bool = False
+    idle: Decision[None] | None = None
+
+    @cached_property
+    def soft_problem(self) -> Problem | None:
+        """The problem in which soft rules alone have a cost; None without them."""
+        if self.soft_rules is None:
+            return None
+        return soft_rule_problem(self.cluster, self.before.thresholds)
 
     @cached_property
     def problem_to_solve(self) -> Problem:
@@ -67,15 +89,28 @@ class OptimizeContext:
         if not self.budget.knee:
             return self.problem
         plain = self.search is SearchKind.PLAIN
-        return with_knee_price(
-            self.problem, self.cluster.movable.migration_cost, plain=plain
-        )
+        return with_knee_price(self.problem, self.knee_cost, plain=plain)
+
+    @cached_property
+    def knee_cost(self) -> Floats:
+        """Migration cost for which groups pay the price of the knee, in GiB; (G,).
+
+        It is 0 for groups that violate a soft rule: the gain of its repair is no part
+        of the imbalance that determines the price.
+        """
+        cost = self.cluster.movable.migration_cost
+        if self.soft_problem is None:
+            return cost
+        return np.where(violating_groups(self.soft_problem), 0.0, cost)
 
     @property
     def transfer_price(self) -> float:
         """Cost of the transfer of a GiB in the problem to solve."""
-        cost = float(self.problem_to_solve.move_cost.sum())
-        return cost / max(float(self.cluster.movable.migration_cost.sum()), 1e-9)
+        pays = self.knee_cost > 0
+        if not pays.any():
+            return self.objective.weight("transfer")
+        cost = self.cluster.movable.migration_cost[pays]
+        return float(self.problem_to_solve.move_cost[pays].sum() / cost.sum())
 
     @cached_property
     def repairs(self) -> RepairBlockers:
@@ -88,13 +123,17 @@ class OptimizeContext:
         terms = self.objective.terms
         return tuple(each.weight for each in terms if each.costs == ("imbalance",))
 
+    def imbalance_cost(self, imbalance: float) -> float:
+        """Return the cost of *imbalance* in the objective."""
+        return len(self.cluster.node_ids) * sum(self.weights) * imbalance**2
+
     def within(self, budget: Budget) -> OptimizeContext:
         """Return the context with a smaller *budget*.
 
         Groups that cannot be gathered within it stay.
         """
         groups = self.groups.within(budget.gib, budget.migrations)
-        return self._with_groups(groups, budget)
+        return self.with_groups(groups, budget)
 
     def without_split_groups(self) -> OptimizeContext | None:
         """Return the context in which groups on several nodes stay there.
@@ -104,9 +143,10 @@ class OptimizeContext:
         groups = self.groups.within(0.0, 0.0)
         if groups is self.groups:
             return None
-        return self._with_groups(groups, self.budget)
+        return self.with_groups(groups, self.budget)
 
-    def _with_groups(self, groups: MovableGroups, budget: Budget) -> OptimizeContext:
+    def with_groups(self, groups: MovableGroups, budget: Budget) -> OptimizeContext:
+        """Return the context with other *groups*, and another *budget*."""
         cluster = self.cluster.with_groups(groups.groups)
         return replace(
             self,

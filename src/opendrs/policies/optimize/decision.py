@@ -10,6 +10,7 @@ import numpy as np
 from opendrs.model import EMPTY_PLAN, GIB, format_count, format_memory
 from opendrs.optimizer import Problem, budget_use, imbalance_distance, lower_bound
 from opendrs.policies.base import Decision, DecisionReason
+from opendrs.policies.optimize.budget import Budget
 from opendrs.policies.optimize.candidate import CandidatePlan
 from opendrs.policies.optimize.context import OptimizeContext
 from opendrs.policies.optimize.divided_nodes import DividedNodes
@@ -38,6 +39,43 @@ REASONS = {
     Goal.BALANCE: DecisionReason.IMPROVES_BALANCE,
     Goal.CONSOLIDATION: DecisionReason.VACATES_NODES,
 }
+
+
+def open_goals(priorities: tuple[Goal, ...], gate: str | None) -> tuple[Goal, ...]:
+    """Return the goals, without balance if *gate* is a reason for that."""
+    closed = () if gate is None else (Goal.BALANCE,)
+    return tuple(each for each in priorities if each not in closed)
+
+
+def idle_reason(
+    before: ClusterMetrics,
+    priorities: tuple[Goal, ...],
+    threshold: float,
+    gate: str | None,
+    budget: Budget,
+) -> tuple[DecisionReason, str] | None:
+    """Return the reason to search for nothing; None if there is something.
+
+    Args:
+        before: Metrics of the cluster.
+        priorities: Goals of plans.
+        threshold: Imbalance up to which the goal balance is reached.
+        gate: Why no guest is migrated for balance; None if one may be.
+        budget: Budget of a plan.
+    """
+    if before.satisfies(open_goals(priorities, gate), threshold):
+        if gate and not before.satisfies(priorities, threshold):
+            return DecisionReason.LOAD_BELOW_GATE, gate
+        return DecisionReason.BALANCED, (
+            f"{IMBALANCE} {before.imbalance:.3f} is not above the threshold "
+            f"{threshold:g}, and no other goal can be improved"
+        )
+    if budget.is_zero:
+        return (
+            DecisionReason.MIGRATION_LIMIT_REACHED,
+            f"a budget of {budget} allows no migration",
+        )
+    return None
 
 
 def idle_decision(

@@ -124,7 +124,7 @@ class _PlacementSearch:
             stop: Stopping criterion; None for none.
         """
         problem, context = self._problem, self._context
-        cost = price * self._cluster.movable.migration_cost
+        cost = price * context.knee_cost
         problem = replace(problem, move_cost=np.maximum(problem.move_cost, cost))
         most = math.inf
         if math.isfinite(context.budget.gib):
@@ -179,8 +179,7 @@ class _PlacementSearch:
         rows = [self._preferred(unit) for unit in self._small.units]
         cost = np.zeros((len(rows), len(self._cluster.node_ids)))
         for index, unit in enumerate(self._small.units):
-            permitted = self._small.permitted(unit)
-            away = self._placement_costs.dispreferred(unit[0].id, permitted)
+            away = self._placement_costs.soft_costs(unit)
             if away is not None:
                 cost[index] += weight("soft_rule") * away
         sets = problem.group_sets
@@ -219,10 +218,18 @@ class _PlacementSearch:
         return imbalance_costs(self._problem, self._loads)
 
     @cached_property
+    def _present_imbalance(self) -> float:
+        problem = self._problem
+        loads = placement_loads(problem, problem.origin[:, None])
+        return float(imbalance_costs(problem, loads)[0])
+
+    @cached_property
     def _is_candidate(self) -> Mask:
         """True for placements in which a plan may end; shape (S,)."""
         problem, assignments = self._problem, self._graph.assignments
         ends: Mask = ~overfilled(problem, assignments, self._loads)
+        if self._context.for_soft_rules:  # a heavier rule may require to leave one
+            return ends
         for unit, row in enumerate(problem.allowed):
             origin = problem.origin[unit]
             if row[origin]:  # a preferred node is not left for another one
@@ -241,6 +248,8 @@ class _PlacementSearch:
         costs = placement_costs(problem, self._graph.assignments)
         weight = self._context.objective.weight("violation")
         values: Floats = costs + weight * self._small.violations[1]
+        if self._context.for_soft_rules:
+            values += np.maximum(self._present_imbalance - self._imbalance, 0.0)
         return values
 
     def detour_cost(self, problem: Problem, transfer: Floats) -> Floats:
@@ -262,7 +271,7 @@ class _PlacementSearch:
         gain = float(self._imbalance[self._graph.start] - self._imbalance[best])
         if moved <= 0 or gain <= 0:
             return problem
-        price = KNEE_GAIN * gain / moved * self._cluster.movable.migration_cost
+        price = KNEE_GAIN * gain / moved * self._context.knee_cost
         return replace(problem, move_cost=np.maximum(problem.move_cost, price))
 
     def plan(

@@ -12,6 +12,7 @@ from opendrs.model import (
     GIB,
     Guest,
     GuestId,
+    NodeAffinity,
     NodeId,
     NodeState,
     Snapshot,
@@ -29,6 +30,7 @@ from opendrs.rules import (
     AvailableMemory,
     available_memory,
     drained_nodes,
+    node_priority,
     required_memory,
     split_drains,
     usable_memory,
@@ -168,7 +170,10 @@ class MoveExplanations:
         self._drained = drained_nodes(cluster.snapshot)
         self._before = cluster.load_in(cluster.snapshot)
         self._load = loads(problem, assignment)
-        self._repaired = RepairedRules(cluster.snapshot, after)
+        self._repaired = [
+            RepairedRules(cluster.snapshot, after, strict=strict)
+            for strict in (True, False)
+        ]
 
     def explain(self, group: int, *, compared: bool) -> str:
         """Return the explanation of the move of *group*.
@@ -181,7 +186,10 @@ class MoveExplanations:
         target = int(self._assignment[group])
         there = self._cluster.node_ids[target]
         moving = [guest for guest in encoded.guests if guest.node != there]
-        sentences = [self._move(moving, target), *self._reasons(encoded, moving)]
+        sentences = [
+            self._move(moving, target),
+            *self._reasons(encoded, moving, target),
+        ]
         if compared:
             sentences += describe_infeasible_nodes(
                 self._closed_better_nodes(group, encoded, target)
@@ -228,16 +236,37 @@ class MoveExplanations:
         )
         return f"{self._cluster.node_ids[node]} ({', '.join(texts)})"
 
-    def _reasons(self, encoded: EncodedGroup, moving: Sequence[Guest]) -> Iterator[str]:
+    def _reasons(
+        self, encoded: EncodedGroup, moving: Sequence[Guest], target: int
+    ) -> Iterator[str]:
         for guest in moving:
             if guest.id in self._waits:
                 subject = "it" if len(moving) == 1 else guest.id
                 yield f"{subject} is stalled {self._waits[guest.id]}"
         if len(encoded.guests) > 1:
             yield f"{_named(encoded.guests)} must be together"
-        repair = self._repaired.repair_of(guest.id for guest in moving)
-        if repair is not None:
-            yield str(repair)
+        preference = self._preference(moving[0], target) if moving else None
+        if preference is not None:
+            yield f"it runs on a preferred node then: {preference}"
+        for repaired in self._repaired:
+            repair = repaired.repair_of(guest.id for guest in moving)
+            if repair is not None and repair.violation.rule is not preference:
+                yield str(repair)
+
+    def _preference(self, guest: Guest, target: int) -> NodeAffinity | None:
+        """Return the rule that prefers *target* to the node of *guest* most, or None.
+
+        None as well if all rules together do not prefer it.
+        """
+        rankings = self._cluster.rules.rankings.get(guest.id, ())
+        there = self._cluster.node_ids[target]
+
+        def gain(rules: Iterable[NodeAffinity]) -> float:
+            rules = tuple(rules)
+            return node_priority(rules, there) - node_priority(rules, guest.node)
+
+        best = max(rankings, key=lambda rule: gain((rule,)), default=None)
+        return best if gain(rankings) > 0 else None
 
     def _closed_better_nodes(
         self, group: int, encoded: EncodedGroup, target: int

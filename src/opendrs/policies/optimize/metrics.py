@@ -237,6 +237,17 @@ def first_improved_goal(
     return None
 
 
+def worsened_goal(
+    before: ClusterMetrics, after: ClusterMetrics, goals: Sequence[Goal]
+) -> Goal | None:
+    """Return the first of *goals* that *after* worsens; None if there is none."""
+    for goal in goals:
+        values = zip(before.goal_values(goal), after.goal_values(goal), strict=True)
+        if any(then - was > ROUNDING * max(1.0, was) for was, then in values):
+            return goal
+    return None
+
+
 def _overfull_gib(
     snapshot: Snapshot,
     left: Mapping[NodeId, AvailableMemory],

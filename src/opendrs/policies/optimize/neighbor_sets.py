@@ -79,14 +79,20 @@ def _set_rows(cluster: EncodedCluster, objective: Objective) -> Iterator[_SetRow
         if isinstance(rule, AntiAffinity) and rule.is_pairwise:
             groups = _groups_of(cluster, rule.guests)
             weight = strict if rule.strict else soft * rule.weight
-            yield _SetRow(groups, rule.strict, weight, separated=rule.strict)
+            fixed = () if rule.strict else _fixed_nodes(cluster, rule.guests)
+            yield _SetRow(
+                groups, rule.strict, weight, separated=rule.strict, fixed=fixed
+            )
         elif isinstance(rule, MutualAntiAffinity):
             weight = strict if rule.strict else soft * rule.weight
             for pair in _pairs(cluster, rule):
                 yield _SetRow(pair, rule.strict, weight, separated=rule.strict)
+            if not rule.strict:
+                yield from _beside_fixed(cluster, rule, weight)
         elif isinstance(rule, Affinity) and not rule.strict:
             groups = _groups_of(cluster, rule.guests)
-            yield _SetRow(groups, rule.strict, -soft * rule.weight)
+            fixed = _fixed_nodes(cluster, rule.guests)
+            yield _SetRow(groups, rule.strict, -soft * rule.weight, fixed=fixed)
     rows = _partitions(cluster)
     for limit in cluster.rules.domain_limits:
         rule = limit.rule
@@ -100,6 +106,40 @@ def _set_rows(cluster: EncodedCluster, objective: Objective) -> Iterator[_SetRow
             most=rule.max_guests,
             fixed=_fixed_domains(cluster, limit),
         )
+
+
+def _beside_fixed(
+    cluster: EncodedCluster, rule: MutualAntiAffinity, weight: float
+) -> Iterator[_SetRow]:
+    """Yield each group of one side with the guests of the other that do not move."""
+    if DividedNodes.applies_to(rule, cluster):
+        return
+    for one, other in (
+        (rule.guests, rule.other_guests),
+        (rule.other_guests, rule.guests),
+    ):
+        fixed = tuple(sorted({*_fixed_nodes(cluster, other)}))
+        for group in _groups_of(cluster, one) if fixed else ():
+            yield _SetRow([group], rule.strict, weight, fixed=fixed)
+
+
+def _fixed_nodes(
+    cluster: EncodedCluster, guests: frozenset[GuestId]
+) -> tuple[int, ...]:
+    """Return the nodes of the active ones of *guests* that do not move.
+
+    A strict rule closes these nodes to the others of its guests instead.
+    """
+    index, known = cluster.arrays.index, cluster.snapshot.guests
+    names = sorted(guests - cluster.group_of.keys())
+    found = (known[each] for each in names if each in known)
+    return tuple(
+        index[node]
+        for guest in found
+        if guest.is_active
+        for node in guest.occupied_nodes
+        if node in index
+    )
 
 
 def _pairs(cluster: EncodedCluster, rule: MutualAntiAffinity) -> Iterator[list[int]]:

@@ -179,6 +179,11 @@ def repair_objective(mean_memory: float) -> Objective:
     return _objective({Goal.REPAIR: 0}, weight, (*TERMS, MIGRATION_TERM))
 
 
+def soft_rule_objective() -> Objective:
+    """Return the objective that soft rules alone count for, by their weights."""
+    return _objective({Goal.BALANCE: 0}, {"soft_rule": 1.0}, TERMS)
+
+
 def _objective(
     rank: Mapping[Goal, int],
     weight: Mapping[str, float],
@@ -282,7 +287,8 @@ def with_knee_price(
 
     Args:
         problem: Problem of `encode_problem`.
-        migration_cost: Migration cost of each group, in GiB; shape (G,).
+        migration_cost: Migration cost of each group, in GiB; 0 for those that pay no
+            such price; shape (G,).
         plain: True to solve large problems without compiled code.
     """
     reached = initial_solution(problem, plain=plain)

@@ -72,6 +72,13 @@ class PlacementCosts:
                 cost[index] += soft_rule * dispreferred
         return cost
 
+    def soft_costs(self, group: MoveGroup) -> Floats | None:
+        """Return the distance of each node from the best one by soft rules; (N,).
+
+        It is from 0 to their weight; None if no soft rule prefers a node for *group*.
+        """
+        return self._rows[self.class_of(group)][2]
+
     def _row(
         self, group: MoveGroup, avoided: frozenset[int]
     ) -> tuple[Mask, Mask, Floats | None]:

@@ -14,7 +14,7 @@ Source:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -38,11 +38,20 @@ from opendrs.policies.base import (
 )
 from opendrs.policies.forecast import ExpectedLoad, require_horizon
 from opendrs.policies.optimize.budget import KNEE, Budget
-from opendrs.policies.optimize.contention import contention_thresholds, unmet_demand
+from opendrs.policies.optimize.contention import (
+    ContentionThresholds,
+    contention_thresholds,
+    unmet_demand,
+)
 from opendrs.policies.optimize.context import OptimizeContext, memory_fill
-from opendrs.policies.optimize.decision import explain_decision, idle_decision
+from opendrs.policies.optimize.decision import (
+    explain_decision,
+    idle_decision,
+    idle_reason,
+    open_goals,
+)
 from opendrs.policies.optimize.encoding import EncodedCluster
-from opendrs.policies.optimize.metrics import IMBALANCE, ClusterMetrics, measure_cluster
+from opendrs.policies.optimize.metrics import ClusterMetrics, measure_cluster
 from opendrs.policies.optimize.movable_groups import (
     MovableGroups,
     movable_groups,
@@ -50,6 +59,8 @@ from opendrs.policies.optimize.movable_groups import (
 )
 from opendrs.policies.optimize.objective import Goal, encode_problem, plan_objective
 from opendrs.policies.optimize.safe_plan import best_plan
+from opendrs.policies.optimize.soft_rule_plan import soft_rule_decision
+from opendrs.policies.optimize.soft_rules import SoftRules, has_soft_rules
 from opendrs.policies.preconditions import (
     MeasuredPart,
     cluster_notes,
@@ -224,7 +235,13 @@ class Optimize:
         prepared = self._prepare(expected, gate)
         if isinstance(prepared, Decision):
             return prepared
-        return explain_decision(best_plan(prepared, stop))
+        decision = prepared.idle or explain_decision(best_plan(prepared, stop))
+        if decision.plan.steps or Goal.BALANCE not in self.priorities:
+            return decision
+        if prepared.priorities != self.priorities:  # soft rules are not gated
+            known = prepared.cluster, prepared.groups, prepared.before
+            prepared = self._context(*known, self.priorities, prepared.notes)
+        return soft_rule_decision(prepared, stop) or decision
 
     def _restored(self, snapshot: Snapshot) -> Decision[None] | None:
         """Return the plan that makes failures tolerated, or None if none is needed."""
@@ -251,7 +268,7 @@ class Optimize:
             expected: Cluster with the load that counts.
             gate: Why no guest is migrated for balance; None if one may be.
         """
-        goals, snapshot = self._goals(gate), expected.snapshot
+        goals, snapshot = open_goals(self.priorities, gate), expected.snapshot
         if Goal.REPAIR in goals:
             snapshot = with_drain_rule(snapshot)
         demand = unmet_demand(snapshot, self.pressure_threshold)
@@ -264,11 +281,7 @@ class Optimize:
         ).with_margins(snapshot, expected.cpu_margins())
         rules = compile_rules(snapshot)
         groups = self._movable_groups(snapshot, rules)
-        weights, model = self._weights(snapshot), self.load_model
-        guests = [guest for each in groups.groups for guest in each.guests]
-        before = measure_cluster(
-            snapshot, model, self.limits, thresholds, weights, fill, departing=guests
-        )
+        before = self._measure(snapshot, thresholds, fill, groups)
         notes = (
             *expected.notes(),
             *demand.notes(),
@@ -276,20 +289,35 @@ class Optimize:
             *shortages,
             *self._gate_notes(gate),
         )
-        idle = self._idle_reason(before, goals, gate)
-        if idle is None and not self._has_candidates(snapshot, groups):
-            idle = DecisionReason.NO_CANDIDATE, "no guest may migrate"
-        if idle is not None:
-            return idle_decision(idle, before, groups, notes)
+        idle = idle_reason(
+            before, self.priorities, self.threshold, gate, Budget.parse(self.budget)
+        )
+        decision = idle and idle_decision(idle, before, groups, notes)
+        if not self._has_candidates(snapshot, groups):
+            none = DecisionReason.NO_CANDIDATE, "no guest may migrate"
+            return decision or idle_decision(none, before, groups, notes)
+        if decision and not has_soft_rules(rules):
+            return decision
         cluster = EncodedCluster(
             snapshot, rules, groups.groups, self.limits, self.load_model, fill=fill
         )
-        return self._context(cluster, groups, before, goals, notes)
+        context = self._context(cluster, groups, before, goals, notes)
+        return replace(context, idle=decision)
 
-    def _weights(self, snapshot: Snapshot) -> tuple[float, ...]:
-        """Return the weights of CPU, of memory, and of further loads."""
-        further = balanced_loads(snapshot, self.limits)
-        return self.cpu_weight, self.memory_weight, *(each.weight for each in further)
+    def _measure(
+        self,
+        snapshot: Snapshot,
+        thresholds: ContentionThresholds,
+        fill: float,
+        groups: MovableGroups,
+    ) -> ClusterMetrics:
+        """Return the metrics of *snapshot*."""
+        further, model = balanced_loads(snapshot, self.limits), self.load_model
+        weights = self.cpu_weight, self.memory_weight, *(x.weight for x in further)
+        guests = [guest for each in groups.groups for guest in each.guests]
+        return measure_cluster(
+            snapshot, model, self.limits, thresholds, weights, fill, departing=guests
+        )
 
     def _movable_groups(
         self, snapshot: Snapshot, rules: CompiledRules
@@ -302,36 +330,9 @@ class Optimize:
         return groups.within(budget.gib, budget.migrations)
 
     def _gate_notes(self, gate: str | None) -> tuple[str, ...]:
-        if self._goals(gate) == self.priorities:
+        if open_goals(self.priorities, gate) == self.priorities:
             return ()
         return (f"no migration for balance: {gate}",)
-
-    def _goals(self, gate: str | None) -> tuple[Goal, ...]:
-        """Return the goals, without balance if *gate* is a reason for that."""
-        closed = () if gate is None else (Goal.BALANCE,)
-        return tuple(each for each in self.priorities if each not in closed)
-
-    def _idle_reason(
-        self,
-        before: ClusterMetrics,
-        goals: tuple[Goal, ...],
-        gate: str | None,
-    ) -> tuple[DecisionReason, str] | None:
-        """Return the reason to search for nothing; None if there is something."""
-        if before.satisfies(goals, self.threshold):
-            if gate and not before.satisfies(self.priorities, self.threshold):
-                return DecisionReason.LOAD_BELOW_GATE, gate
-            return DecisionReason.BALANCED, (
-                f"{IMBALANCE} {before.imbalance:.3f} is not above the threshold "
-                f"{self.threshold:g}, and no other goal can be improved"
-            )
-        budget = Budget.parse(self.budget)
-        if budget.is_zero:
-            return (
-                DecisionReason.MIGRATION_LIMIT_REACHED,
-                f"a budget of {budget} allows no migration",
-            )
-        return None
 
     def _has_candidates(self, snapshot: Snapshot, groups: MovableGroups) -> bool:
         """Return True if a guest may migrate."""
@@ -353,10 +354,9 @@ class Optimize:
         )
         problem = encode(cluster, budget)
         search = select_search(self.search, problem)
-        plain_notes = []
         if search is SearchKind.PLAIN:
             is_chosen = self.search is SearchKind.PLAIN
-            plain_notes = [PLAIN_NOTE if is_chosen else NOT_COMPILED_NOTE]
+            notes = (*notes, PLAIN_NOTE if is_chosen else NOT_COMPILED_NOTE)
         return OptimizeContext(
             snapshot=cluster.snapshot,
             rules=cluster.rules,
@@ -373,7 +373,10 @@ class Optimize:
             load_model=self.load_model,
             seed=self.seed,
             search=search,
-            notes=(*notes, *plain_notes),
+            notes=tuple(dict.fromkeys(notes)),
+            soft_rules=SoftRules(cluster, groups, before.thresholds)
+            if has_soft_rules(cluster.rules)
+            else None,
         )
 
     def _objective(

@@ -1,4 +1,4 @@
-"""Strict rules that a plan repairs, and the part of each move in that."""
+"""Rules that a plan repairs, and the part of each move in that."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from opendrs.rules import Violation, excess, is_drain, violations
 
 @dataclass(frozen=True, slots=True)
 class MoveRepair:
-    """Contribution of a move to the repair of a strict rule.
+    """Contribution of a move to the repair of a rule.
 
     Attributes:
         violation: A violation of the rule before the plan.
@@ -37,25 +37,29 @@ class MoveRepair:
         rule = self.violation.rule
         if is_drain(rule):
             return str(rule)
-        effect = "reduces the violation of a rule"
+        kind = "rule" if self.violation.strict else "soft rule"
+        effect = f"reduces the violation of a {kind}"
         if self.is_complete:
-            effect = "repairs a violated rule"
+            effect = f"repairs a violated {kind}"
         return f"{effect}: {rule} (before the plan: {format_list(self.where)})"
 
 
 class RepairedRules:
-    """Strict rules that are violated less after a plan than before it.
+    """Rules that are violated less after a plan than before it.
 
     Args:
         before: Cluster before the plan.
         after: Cluster after the plan.
+        strict: True for strict rules, False for soft ones.
     """
 
-    def __init__(self, before: Snapshot, after: Snapshot) -> None:
+    def __init__(
+        self, before: Snapshot, after: Snapshot, *, strict: bool = True
+    ) -> None:
         # The same objects as rules, which identify them.
         self._before, self._after = before, replace(before, guests=after.guests)
-        self._remaining = _by_rule(violations(self._after))
-        self._violated = _by_rule(violations(before))
+        self._remaining = _by_rule(violations(self._after), strict=strict)
+        self._violated = _by_rule(violations(before), strict=strict)
         self._rules_of: defaultdict[GuestId, list[object]] = defaultdict(list)
         for key, found in self._violated.items():
             if _degree(self._remaining.get(key, ())) < _degree(found):
@@ -105,11 +109,13 @@ class RepairedRules:
         return former.domain(key) != now.domain(key)
 
 
-def _by_rule(found: Iterable[Violation]) -> dict[object, list[Violation]]:
-    """Return the violations of each strict rule, all drains as one rule."""
+def _by_rule(
+    found: Iterable[Violation], *, strict: bool
+) -> dict[object, list[Violation]]:
+    """Return the violations of each rule of this kind, all drains as one rule."""
     result: defaultdict[object, list[Violation]] = defaultdict(list)
     for each in found:
-        if each.strict:
+        if each.strict is strict:
             result["" if is_drain(each.rule) else id(each.rule)].append(each)
     return dict(result)
 

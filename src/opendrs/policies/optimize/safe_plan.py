@@ -18,6 +18,7 @@ from opendrs.optimizer import (
     IterationLimit,
     ScaledIterationLimit,
     StoppingCriterion,
+    evaluate,
     forbid_nodes,
     freeze_groups,
     is_small,
@@ -34,6 +35,7 @@ from opendrs.policies.optimize.candidate import (
 from opendrs.policies.optimize.context import OptimizeContext
 from opendrs.policies.optimize.exhaustive import beam_plan, exhaustive_plan
 from opendrs.policies.optimize.objective import Goal
+from opendrs.policies.optimize.soft_rules import with_needed_moves
 
 REPLAN_ITERATIONS = 100  # moves per group of a further search
 MAX_REPLANS = 10  # further searches of one plan
@@ -193,6 +195,9 @@ def _searched_plans(
         solution = solve(
             problem, stop, seed=context.seed, search=context.search, start=start
         )
+        if context.soft_problem is not None and context.for_soft_rules:
+            needed = with_needed_moves(context.soft_problem, solution.assignment)
+            solution = evaluate(problem, needed)
         plan = sequence_solution(context, problem, solution)
         yield plan
         blocked = plan.blocked_groups(detours=fewest_migrations)
