@@ -33,6 +33,7 @@ from opendrs.policies.base import Decision, DecisionReason, MemoryT
 
 HOUR = 3600.0
 RESOURCES = ("cpu", "memory")
+MARGIN_OF_FREE = 0.5  # most of the free cores that margins take
 
 
 @runtime_checkable
@@ -136,14 +137,24 @@ class ExpectedLoad:
         return replace(decision, reason=DecisionReason.FORECAST_DELAYS, detail=detail)
 
     def cpu_margins(self) -> dict[NodeId, float]:
-        """Return the cores by which the load of each node may exceed what is expected.
+        """Return the cores that each node is to leave for load above what is expected.
 
-        Empty if measured load counts.
+        That is by how much its load may exceed it. If the margins of all nodes are more
+        than half of the cores that are expected to be free, they are reduced to that:
+        no migration provides more. Empty if measured load counts.
         """
         if not self.horizon:
             return {}
         bounds = HorizonBounds(self.snapshot)
-        return {name: bounds.margin(name, "cpu") for name in self.snapshot.nodes}
+        margins = {name: bounds.margin(name, "cpu") for name in self.snapshot.nodes}
+        free = sum(
+            max(0.0, node.capacity.cpu - node.usage.cpu)
+            for node in self.snapshot.nodes.values()
+            if node.capacity is not None and node.usage.cpu is not None
+        )
+        needed = sum(margins.values())
+        part = min(1.0, MARGIN_OF_FREE * free / needed) if needed > 0 else 1.0
+        return {name: part * margin for name, margin in margins.items()}
 
 
 def _with_change(node: Node, cores: float) -> Node:

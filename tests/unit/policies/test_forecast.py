@@ -183,6 +183,17 @@ def test_errors_of_independent_forecasts_add_as_squares() -> None:
     assert margins == pytest.approx({"a": 5.0, "b": 0.0})
 
 
+def test_margins_together_are_at_most_half_of_the_free_cores() -> None:
+    # 3 and 8 cores of error on a and b, of 10 cores each. The guests are expected to
+    # need 12 of the 20 cores, so margins of 4 cores can be left.
+    snapshot = cluster({"a": 0.5, "b": 0.7}, {"x": ("a", 0.5), "y": ("b", 0.7)})
+    uncertain = with_forecasts(snapshot, {"x": (5.0, 8.0), "y": (7.0, 15.0)})
+
+    margins = ExpectedLoad.of(uncertain, HOURS_2).cpu_margins()
+
+    assert margins == pytest.approx({"a": 12 / 11, "b": 32 / 11})
+
+
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
 def test_without_forecasts_the_measured_load_counts_and_a_note_says_so(
     policy: Policy[None],
