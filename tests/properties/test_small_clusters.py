@@ -212,7 +212,7 @@ def zoned_cluster(seed: int) -> Snapshot:
 
 @pytest.mark.parametrize("seed", range(16))
 def test_plans_of_tiny_clusters_with_zones_are_best(seed: int) -> None:
-    """They are the best with the chosen zone, which the guard keeps guests in."""
+    """They are the best with any zone, although each search has a chosen one."""
     require_best(zoned_cluster(seed))
 
 

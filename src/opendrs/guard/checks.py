@@ -22,6 +22,7 @@ from opendrs.guard.storage import (
     find_missing_storage,
 )
 from opendrs.model import (
+    DOMAIN_ORIGIN,
     Action,
     Affinity,
     DiskMove,
@@ -454,7 +455,8 @@ def rule_violated(context: CheckContext) -> str | None:
     """Return the strict rule that would be newly violated, and when.
 
     Compared are the cluster while all migrations are in progress, after them, and after
-    all other migrations in progress as well.
+    all other migrations in progress as well. Guests that belong in one domain may
+    gather in any: the rules that bind them to a chosen one do not count.
     """
     snapshot, settled = context.snapshot, _settled(context.snapshot)
     futures = [
@@ -464,16 +466,18 @@ def rule_violated(context: CheckContext) -> str | None:
     if settled is not snapshot:
         futures.append((settled, _after, "after all migrations"))
     for before, change, when in futures:
-        if violated := new_violations(before, change(before, context.migrations)):
-            return f"{violated[0]}, {when}"
+        for each in new_violations(before, change(before, context.migrations)):
+            if each.rule.origin != DOMAIN_ORIGIN:
+                return f"{each}, {when}"
     return _separation(context.migrations, snapshot)
 
 
 def _separation(migrations: Iterable[Migration], snapshot: Snapshot) -> str | None:
-    """Return the strict rule whose guests would newly not be in one domain.
+    """Return the strict rule whose guests would be further from being in one domain.
 
-    A migrating guest is in the domains of both nodes until it has arrived. A node
-    without a domain is in none.
+    Guests in one domain stay in it. Those in several may gather in any, but leave none
+    for a node without a domain. A migrating guest is in the domains of both nodes until
+    it has arrived.
     """
     targets = {each.guest: each.target for each in migrations}
     for rule in snapshot.rules:
@@ -487,6 +491,13 @@ def _separation(migrations: Iterable[Migration], snapshot: Snapshot) -> str | No
         if len(before) == 1 and None not in before and after != before:
             names = ", ".join(sorted(each or "none" for each in after))
             return f"{rule}: in several domains: {names}"
+        for name, target in sorted(moving.items()):
+            source = snapshot.guests[name].node
+            left, entered = (
+                snapshot.nodes[each].domain(rule.domain) for each in (source, target)
+            )
+            if left is not None and entered is None:
+                return f"{rule}: {name} would leave {left} for {target}, in no domain"
     return None
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opendrs.arrays import SkippedGuest, SkipReason, local_disk_reason, lock_of
 from opendrs.metrics import LoadModel, has_known_load
@@ -38,6 +38,7 @@ from opendrs.rules import (
     compile_rules,
     required_space,
     space_shortage,
+    with_domain_rules,
 )
 
 _NO_NODE = "its rules and hardware allow no other node that is online and measured"
@@ -77,6 +78,8 @@ def plan_relocations(
             does not use.
     """
     snapshot = snapshot.apply(*(step.action for step in plan.steps))
+    every = with_domain_rules(snapshot.rules, snapshot)  # of the domains after the plan
+    snapshot = replace(snapshot, rules=every)
     rules = compile_rules(snapshot)
     checker = FeasibilityChecker(snapshot, rules, DEFAULT_LIMITS)
     place = {name: guest.node for name, guest in snapshot.guests.items()}

@@ -11,6 +11,7 @@ from opendrs.rules.contradictions import Contradiction as Contradiction
 from opendrs.rules.domain_affinity import chooses_domain as chooses_domain
 from opendrs.rules.domain_affinity import is_choice as is_choice
 from opendrs.rules.domain_affinity import other_domains as other_domains
+from opendrs.rules.domain_affinity import ranked_choices as ranked_choices
 from opendrs.rules.domain_affinity import with_domain_rules as with_domain_rules
 from opendrs.rules.domain_affinity import without_choices as without_choices
 from opendrs.rules.domain_choices import domain_nodes as domain_nodes

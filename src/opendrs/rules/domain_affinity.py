@@ -7,9 +7,9 @@ that the other rules can hold, and otherwise by what keeps guests where they are
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import islice, pairwise, product
 from math import prod
 
 from opendrs.model import (
@@ -263,6 +263,65 @@ def other_domains(
         for rules in product(*rows)
         if rules != snapshot.rules
     )
+
+
+def ranked_choices(
+    snapshot: Snapshot, guests: Collection[GuestId], most: int
+) -> tuple[Snapshot, ...]:
+    """Return *snapshot* with other choices of domains, the most promising first.
+
+    Those of rules about *guests* are varied, all together if there are few
+    combinations, otherwise one by one. The order of the domains is that in which they
+    are chosen.
+
+    Args:
+        snapshot: The cluster, with rules that bind guests to chosen domains.
+        guests: Guests of the rules whose domains are varied.
+        most: Most snapshots to return.
+    """
+    rules = snapshot.rules
+    own = tuple(rule for rule in rules if rule.origin != DOMAIN_ORIGIN)
+    placed = replace(snapshot, rules=own)
+    excluded = immovable_guests(placed).keys()
+    options: dict[int, list[NodeAffinity]] = {}
+    for index, (affinity, chosen) in enumerate(pairwise(rules), start=1):
+        if isinstance(affinity, DomainAffinity) and isinstance(chosen, NodeAffinity):
+            varies = not chosen.guests.isdisjoint(guests)
+            if varies and is_choice(chosen, snapshot):
+                found = _Candidates(affinity, placed, NO_NODES, excluded).options()
+                others = [x for x in found.options if x.nodes != chosen.nodes]
+                options[index] = [chosen, *others]
+    return tuple(
+        replace(
+            snapshot,
+            rules=tuple(changed.get(index, rule) for index, rule in enumerate(rules)),
+        )
+        for changed in islice(_changes(options), most)
+    )
+
+
+def _changes(
+    options: Mapping[int, Sequence[NodeAffinity]],
+) -> Iterator[Mapping[int, NodeAffinity]]:
+    """Yield choices of *options*, by index, that differ from the first ones.
+
+    The sum of their positions increases.
+    """
+    rows = [[*enumerate(each)] for each in options.values()]
+    found: Iterable[tuple[tuple[int, NodeAffinity], ...]]
+    if prod(map(len, rows)) <= MAX_COMBINATIONS:
+        found = product(*rows)
+    else:
+        first = [row[0] for row in rows]
+        found = (
+            (*first[:place], option, *first[place + 1 :])
+            for place, row in enumerate(rows)
+            for option in row[1:]
+        )
+    ordered = sorted(found, key=lambda each: sum(position for position, _ in each))
+    for each in ordered:
+        if any(position for position, _ in each):
+            yield {index: rule for index, (_, rule) in zip(options, each, strict=True)}
 
 
 def _alternatives(

@@ -194,6 +194,48 @@ def test_guard_rejects_the_first_guest_in_another_domain() -> None:
     assert reasons == [violated, violated, None]
 
 
+def test_guard_accepts_steps_of_scattered_guests_into_any_domain() -> None:
+    """Zone 1 is chosen, where most of them are; but u may follow w as well."""
+    snapshot = zoned({"u": "a", "v": "b", "w": "c"}, [within("u", "v", "w")])
+    bare = replace(snapshot.nodes[NodeId("d")], labels=frozenset())
+    partly = with_chosen(replace(snapshot, nodes={**snapshot.nodes, bare.id: bare}))
+    step = LiveMigration(GuestId("u"), NodeId("a"), NodeId("d"))
+
+    into_zone, into_none = (
+        check([step], snapshot, LIMITS),
+        check([step], partly, LIMITS),
+    )
+
+    assert chosen_nodes(snapshot) == [{"a", "b"}]
+    assert into_zone is None
+    assert into_none is not None
+    assert into_none.reason is RejectionReason.RULE_VIOLATED
+    assert "u would leave 1 for d, in no domain" in into_none.detail
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [Repair(limits=LIMITS), Optimize(limits=LIMITS)],
+    ids=["repair", "optimize"],
+)
+def test_another_domain_is_chosen_if_fewer_rules_remain_violated(
+    policy: Repair | Optimize,
+) -> None:
+    """Zone 1 comes first, but a is drained, and v must not share b with x."""
+    apart = AntiAffinity(guests=guest_ids("v", "x"))
+    rules: list[Rule] = [within("u", "v"), apart, Pin(guests=guest_ids("x"))]
+    snapshot = zoned({"u": "a", "v": "c", "x": "b"}, rules)
+    drained = replace(snapshot.nodes[NodeId("a")], state=NodeState.MAINTENANCE)
+    snapshot = replace(snapshot, nodes={**snapshot.nodes, drained.id: drained})
+
+    plan = policy.decide(with_chosen(snapshot), None).plan
+
+    assert chosen_nodes(snapshot) == [{"a", "b"}]
+    after = states(snapshot, plan)[-1]
+    assert not violations(after)
+    assert zones_of(after, within("u", "v")) == {"2"}
+
+
 def test_guests_of_a_drained_domain_stay_with_the_rule_as_the_reason() -> None:
     snapshot = zoned({"v": "a", "w": "b"}, [within("v", "w")])
     nodes = {

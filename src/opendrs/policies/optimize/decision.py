@@ -1,20 +1,12 @@
-"""Decision for a candidate plan: reason, notes, and distance to the lower bound."""
+"""Decision for a candidate plan: its reason and its notes."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-
-import numpy as np
-
 from opendrs.model import EMPTY_PLAN, GIB, format_count, format_memory
-from opendrs.optimizer import Problem, budget_use, imbalance_distance, lower_bound
 from opendrs.policies.base import Decision, DecisionReason
 from opendrs.policies.optimize.budget import Budget
 from opendrs.policies.optimize.candidate import CandidatePlan
-from opendrs.policies.optimize.context import OptimizeContext
-from opendrs.policies.optimize.divided_nodes import DividedNodes
-from opendrs.policies.optimize.encoding import EncodedCluster
+from opendrs.policies.optimize.distance import distance_note
 from opendrs.policies.optimize.explanations import unresolved_notes
 from opendrs.policies.optimize.metrics import (
     IMBALANCE,
@@ -23,16 +15,10 @@ from opendrs.policies.optimize.metrics import (
     first_improved_goal,
 )
 from opendrs.policies.optimize.movable_groups import (
-    EncodedGroup,
     MovableGroups,
-    movable_units,
 )
-from opendrs.policies.optimize.objective import Goal, relaxed_problem
-from opendrs.rules import chooses_domain, drained_nodes
+from opendrs.policies.optimize.objective import Goal
 
-ANY_PLAN = "with any plan that transfers at most as much memory"
-FEW_MIGRATIONS = "in at most as many migrations"
-MIN_SHOWN_GAP = 0.0005  # fraction below which the gap to the lower bound is not shown
 REASONS = {
     Goal.REPAIR: DecisionReason.REPAIRS_RULES,
     Goal.CONTENTION: DecisionReason.RELIEVES_OVERLOAD,
@@ -117,7 +103,7 @@ def explain_decision(candidate: CandidatePlan) -> Decision[None]:
         (
             *context.notes,
             *candidate.sequenced.notes,
-            *_bound_note(candidate),
+            *distance_note(candidate),
             *unresolved_notes(context, candidate.snapshot),
         ),
         context.groups.skipped,
@@ -158,72 +144,3 @@ def _empty_decision(candidate: CandidatePlan) -> Decision[None]:
 def _figures(metrics: ClusterMetrics) -> dict[str, float]:
     """Return the figures of *metrics*, with the imbalance that is minimized."""
     return {"rms_imbalance": metrics.imbalance, **metrics.figures}
-
-
-def _bound_note(candidate: CandidatePlan) -> Iterator[str]:
-    """Yield a note with the gap between *candidate* and the lower bound.
-
-    There is no note if nodes are drained, because the bound counts them, if guests
-    might gather in another domain or nodes be divided otherwise between two sides,
-    which it does not count, or if balance is no goal.
-    """
-    context = candidate.context
-    if drained_nodes(context.snapshot) or Goal.BALANCE not in context.priorities:
-        return
-    if chooses_domain(context.snapshot) or DividedNodes(context.cluster).is_strict:
-        return
-    scale = math.sqrt(len(context.cluster.node_ids) * sum(context.weights))
-    if scale <= 0:
-        return
-    cluster, problem = _relaxation(context)
-    load = cluster.load_in(candidate.snapshot)
-    bound = candidate.solution.bound
-    if bound is None:
-        bound = _lower_bound(candidate, cluster, problem)
-    least, reached = bound / scale, imbalance_distance(problem, load) / scale
-    better = (reached - least) / reached if reached > 0 else 0.0
-    plans = ANY_PLAN
-    if math.isfinite(context.budget.migrations):
-        plans = f"{ANY_PLAN} {FEW_MIGRATIONS}"
-    if better < -MIN_SHOWN_GAP:
-        limit = f"defect: the lower bound is {least:.4f}; please report it"
-    elif better >= 1 - MIN_SHOWN_GAP:
-        limit = "no lower bound found"
-    elif better >= MIN_SHOWN_GAP:
-        limit = f"at least {least:.4f} ({better:.1%} lower) {plans}"
-    else:
-        limit = f"at least {least:.4f} {plans}"
-    yield (
-        f"distance from the optimum: {IMBALANCE}: {reached:.4f} with this plan; {limit}"
-    )
-
-
-def _relaxation(context: OptimizeContext) -> tuple[EncodedCluster, Problem]:
-    """Return the cluster and a problem that allows whatever a plan can do.
-
-    The move groups of *context* allow all of it if they are the units that can move.
-    Otherwise some guests of a group could move alone, or those of a group that stays.
-    """
-    nodes = frozenset(context.cluster.node_ids)
-    units = [*movable_units(context.snapshot, context.groups, nodes)]
-    names = [[guest.id for guest in unit] for unit in units]
-    groups = context.cluster.groups
-    if names == [[guest.id for guest in each.guests] for each in groups]:
-        return context.cluster, context.problem
-    cluster = context.cluster.with_groups(
-        [EncodedGroup(unit, unit[0].node) for unit in units]
-    )
-    return cluster, relaxed_problem(cluster, context.budget, context.objective)
-
-
-def _lower_bound(
-    candidate: CandidatePlan, cluster: EncodedCluster, problem: Problem
-) -> float:
-    """Return a bound for plans that transfer at most as much, detours included."""
-    after, index = candidate.snapshot.guests, cluster.arrays.index
-    nodes = [index[after[each.guests[0].id].node] for each in cluster.groups]
-    assignment = np.array(nodes, np.int64)
-    use = np.maximum(
-        budget_use(problem, assignment), (candidate.gib, candidate.migrations)
-    )
-    return lower_bound(problem, assignment, use)

@@ -125,12 +125,19 @@ class NodeAffinityState:
         rule: The rule.
         nodes: Node of each of its active guests; a migrating one is on two.
         index: Index of each node with metrics.
+        outside: Nodes to which no guest moves: if the rule demands a domain, those that
+            are in none.
     """
 
     def __init__(
-        self, rule: NodeAffinity, nodes: list[NodeId], index: Mapping[NodeId, int]
+        self,
+        rule: NodeAffinity,
+        nodes: list[NodeId],
+        index: Mapping[NodeId, int],
+        outside: Iterable[NodeId] = (),
     ) -> None:
         self._nodes = rule.nodes
+        self._outside = _indices(outside, index)
         self._misplaced = sum(node not in rule.nodes for node in nodes)
         self._is_allowed: Mask = np.zeros(len(index), np.bool_)
         self._is_allowed[_indices(rule.nodes, index)] = True
@@ -145,6 +152,7 @@ class NodeAffinityState:
         if source in self._nodes:
             effects.is_safe &= self._is_allowed
         else:
+            effects.is_safe[self._outside] = False
             is_all = self._misplaced == count
             effects.repair(count, self._is_allowed, all_=is_all)
 

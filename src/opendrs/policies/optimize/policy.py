@@ -3,9 +3,6 @@
 The optimizer decides the node of each move group as a whole. Sequencing then orders the
 migrations so that each step is safe. The plan states how far it is from a lower bound.
 
-`best_plan` is the algorithm: solve, sequence, and solve again without the moves that
-have no safe order or for a shorter plan.
-
 Source:
     Lourenço, Martin and Stützle, Iterated local search (2003): small clusters.
     Kirkpatrick, Gelatt and Vecchi, Optimization by simulated annealing, Science 220
@@ -50,6 +47,7 @@ from opendrs.policies.optimize.decision import (
     idle_reason,
     open_goals,
 )
+from opendrs.policies.optimize.domain_choice import best_choice
 from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.metrics import ClusterMetrics, measure_cluster
 from opendrs.policies.optimize.movable_groups import (
@@ -58,7 +56,6 @@ from opendrs.policies.optimize.movable_groups import (
     movable_units,
 )
 from opendrs.policies.optimize.objective import Goal, encode_problem, plan_objective
-from opendrs.policies.optimize.safe_plan import best_plan
 from opendrs.policies.optimize.soft_rule_plan import soft_rule_decision
 from opendrs.policies.optimize.soft_rules import SoftRules, has_soft_rules
 from opendrs.policies.preconditions import (
@@ -232,10 +229,13 @@ class Optimize:
         self, expected: ExpectedLoad, gate: str | None, stop: StoppingCriterion
     ) -> Decision[None]:
         """Return the decision on *expected*, with the parameters of `_prepare`."""
-        prepared = self._prepare(expected, gate)
+        prepare = partial(self._prepare, expected=expected, gate=gate)
+        prepared = prepare(expected.snapshot)
         if isinstance(prepared, Decision):
             return prepared
-        decision = prepared.idle or explain_decision(best_plan(prepared, stop))
+        decision = prepared.idle or explain_decision(
+            best_choice(prepared, expected.snapshot, prepare, stop)
+        )
         if decision.plan.steps or Goal.BALANCE not in self.priorities:
             return decision
         if prepared.priorities != self.priorities:  # soft rules are not gated
@@ -260,15 +260,16 @@ class Optimize:
         )
 
     def _prepare(
-        self, expected: ExpectedLoad, gate: str | None
+        self, snapshot: Snapshot, expected: ExpectedLoad, gate: str | None
     ) -> OptimizeContext | Decision[None]:
         """Return the context of the search, or the decision if there is no work.
 
         Args:
-            expected: Cluster with the load that counts.
+            snapshot: Cluster with the load that counts, with chosen domains.
+            expected: The same cluster.
             gate: Why no guest is migrated for balance; None if one may be.
         """
-        goals, snapshot = open_goals(self.priorities, gate), expected.snapshot
+        goals = open_goals(self.priorities, gate)
         if Goal.REPAIR in goals:
             snapshot = with_drain_rule(snapshot)
         demand = unmet_demand(snapshot, self.pressure_threshold)
@@ -330,9 +331,8 @@ class Optimize:
         return groups.within(budget.gib, budget.migrations)
 
     def _gate_notes(self, gate: str | None) -> tuple[str, ...]:
-        if open_goals(self.priorities, gate) == self.priorities:
-            return ()
-        return (f"no migration for balance: {gate}",)
+        closed = open_goals(self.priorities, gate) != self.priorities
+        return (f"no migration for balance: {gate}",) if closed else ()
 
     def _has_candidates(self, snapshot: Snapshot, groups: MovableGroups) -> bool:
         """Return True if a guest may migrate."""

@@ -41,6 +41,7 @@ from opendrs.policies.optimize.contention import (
     unmet_demand,
 )
 from opendrs.policies.optimize.context import OptimizeContext
+from opendrs.policies.optimize.domain_choice import best_choice
 from opendrs.policies.optimize.encoding import (
     EncodedCluster,
     safe_divide,
@@ -54,7 +55,6 @@ from opendrs.policies.optimize.metrics import (
 from opendrs.policies.optimize.movable_groups import movable_groups
 from opendrs.policies.optimize.objective import Goal, encode_problem, repair_objective
 from opendrs.policies.optimize.policy import SEARCH_ROUNDS
-from opendrs.policies.optimize.safe_plan import best_plan
 from opendrs.policies.preconditions import (
     MeasuredPart,
     cluster_notes,
@@ -166,7 +166,11 @@ class Repair:
 
     def _decide(self, snapshot: Snapshot) -> Decision[None]:
         """Return the plan for *snapshot*, in which rules are violated."""
-        context = self._context(with_drain_rule(snapshot))
+
+        def prepare(snapshot: Snapshot) -> OptimizeContext:
+            return self._context(with_drain_rule(snapshot))
+
+        context = prepare(snapshot)
         if context.budget.is_zero:
             return _empty_decision(
                 context,
@@ -181,7 +185,8 @@ class Repair:
         ):
             return _empty_decision(context, DecisionReason.NO_CANDIDATE, _none(context))
         stop = _stopping_criterion()
-        return _repair_decision(best_plan(context, stop, fewest_migrations=True))
+        plan = best_choice(context, snapshot, prepare, stop, fewest_migrations=True)
+        return _repair_decision(plan)
 
     def _measure(self, snapshot: Snapshot) -> ClusterMetrics:
         thresholds = contention_thresholds(

@@ -102,7 +102,7 @@ def _safe_plan(
             plans += search(context.within(smaller))
             smaller = smaller.smaller
     best = plans[0]
-    rank = partial(_rank, fewest_migrations=fewest_migrations)
+    rank = partial(plan_rank, fewest_migrations=fewest_migrations)
     if len(plans) > 1:
         best = min(plans, key=rank)
     best = replace(best.explained(), context=context)
@@ -147,7 +147,7 @@ def _best_of_searches(
     If single repairs alone are the best plan, what is left of the budget is searched
     for other goals.
     """
-    rank = partial(_rank, fewest_migrations=fewest_migrations)
+    rank = partial(plan_rank, fewest_migrations=fewest_migrations)
     plans = [*_searched_plans(context, stop, fewest_migrations=fewest_migrations)]
     if len(plans) > 1:
         plans.sort(key=rank)
@@ -168,7 +168,7 @@ def _best_of_searches(
     return min((best, *(with_further_moves(best, each) for each in further)), key=rank)
 
 
-def _rank(plan: CandidatePlan, *, fewest_migrations: bool) -> tuple[float, ...]:
+def plan_rank(plan: CandidatePlan, *, fewest_migrations: bool) -> tuple[float, ...]:
     """Return the values by which plans are compared; the least is the best."""
     if fewest_migrations:
         return plan.violations, len(plan.sequenced.plan.steps)

@@ -11,8 +11,9 @@ a small budget ends the repairs early, violations may come before rules.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -40,7 +41,7 @@ from opendrs.policies.optimize.move_effects import (
     active_nodes,
     side_states,
 )
-from opendrs.rules import domains, drain_rules, violations
+from opendrs.rules import domain_nodes, domains, drain_rules, violations
 
 StrictRule = Affinity | AntiAffinity | NodeAffinity
 
@@ -139,7 +140,11 @@ class SingleRepairs:
         snapshot = self._cluster.snapshot
         nodes = active_nodes(rule.guests, snapshot)
         if isinstance(rule, NodeAffinity):
-            return NodeAffinityState(rule, nodes, self._index)
+            outside: Iterable[NodeId] = ()
+            if rule.domain:
+                known = domain_nodes(snapshot, rule.domain).values()
+                outside = self._index.keys() - chain.from_iterable(known)
+            return NodeAffinityState(rule, nodes, self._index, outside)
         moves = {moved[name] for name in rule.guests if name in moved}
         domain_of: Mapping[NodeId, str] = {}
         if isinstance(rule, AntiAffinity) and not rule.is_pairwise:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, product
+from itertools import chain, combinations, product
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from opendrs.policies.optimize.movable_groups import (
     MovableGroups,
     movable_units,
 )
-from opendrs.rules import Violation, domains, drain_rules
+from opendrs.rules import Violation, domain_nodes, domains, drain_rules
 
 StrictRule = Affinity | AntiAffinity | MutualAntiAffinity | NodeAffinity
 MAX_PLACEMENTS = 60_000  # some tenths of a second
@@ -156,28 +156,33 @@ class SmallCluster:
     @property
     def _has_too_many_rules(self) -> bool:
         """True if the violations of node rules of a unit do not fit into a bit set."""
-        return any(len(self._node_rules(unit)) > MAX_BITS for unit in self.units)
+        return any(len(self._allowed(unit)) > MAX_BITS for unit in self.units)
 
     @property
     def units(self) -> Sequence[MoveGroup]:
         """The units that may move, U."""
         return [group.guests for group in self.cluster.groups]
 
-    def _node_rules(self, unit: MoveGroup) -> list[NodeAffinity]:
-        """Return the strict node rules of *unit*, once for each guest they concern."""
-        return [
-            rule
-            for rule in self._rules
-            if isinstance(rule, NodeAffinity)
-            for guest in unit
-            if guest.id in rule.guests
-        ]
+    def _allowed(self, unit: MoveGroup) -> list[Collection[NodeId]]:
+        """Return the nodes of each strict node rule of *unit*, for each of its guests.
+
+        Guests that belong in one domain do not leave another one for a node in none.
+        """
+        found: list[Collection[NodeId]] = []
+        for rule in self._rules:
+            if isinstance(rule, NodeAffinity):
+                sets: list[Collection[NodeId]] = [rule.nodes]
+                if rule.domain:
+                    known = domain_nodes(self.cluster.snapshot, rule.domain)
+                    sets.append(frozenset(chain.from_iterable(known.values())))
+                found += sum(guest.id in rule.guests for guest in unit) * sets
+        return found
 
     def _forbidden(self, unit: MoveGroup) -> Mask:
         """Return True for nodes that each node rule of *unit* forbids; (rules, N)."""
-        nodes, rules = self.cluster.node_ids, self._node_rules(unit)
-        rows = [[name not in rule.nodes for name in nodes] for rule in rules]
-        return np.array(rows, np.bool_).reshape(len(rules), len(nodes))
+        nodes, allowed = self.cluster.node_ids, self._allowed(unit)
+        rows = [[name not in each for name in nodes] for each in allowed]
+        return np.array(rows, np.bool_).reshape(len(rows), len(nodes))
 
     def permitted(self, unit: MoveGroup) -> Mask:
         """Return True for nodes that no node rule of *unit* forbids; shape (N,)."""
