@@ -1,1 +1,1 @@
-"""Lower bounds of the imbalance: nearest point of a polytope, Lagrangian dual."""
+"""Lower bounds of the imbalance: polytope, Lagrangian dual, all placements."""

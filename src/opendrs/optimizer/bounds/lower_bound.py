@@ -2,7 +2,7 @@
 
 The polytope bound divides groups; it is close if the budgets limit amounts. With many
 nodes, the pooled bound replaces it. The Lagrangian bound moves whole groups; it is
-better if few moves are allowed.
+better if few moves are allowed. With few groups and nodes, all placements are compared.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from opendrs.optimizer.bounds.lagrangian.data import DIMENSIONS
 from opendrs.optimizer.bounds.lagrangian.dual import lagrangian_bound
 from opendrs.optimizer.bounds.polytope import nearest_point
 from opendrs.optimizer.bounds.pooled_loads import pooled_bound
+from opendrs.optimizer.bounds.whole_groups import whole_group_bound
 from opendrs.optimizer.feasibility import binding_budgets, budget_use
 from opendrs.optimizer.problem import Floats, Indices, Problem, select_budgets
 from opendrs.optimizer.search.local_search import is_small
@@ -35,7 +36,8 @@ def lower_bound(
     """Return a lower bound of the imbalance distance of other assignments.
 
     It holds for assignments that use at most as much of the limited budgets as
-    *assignment*; without a limited budget, of the first one. The Lagrangian bound is
+    *assignment*; without a limited budget, of the first one. If all placements can be
+    compared, it is the least distance of one of them. Otherwise the Lagrangian bound is
     computed if a budget of moves binds. It is used alone if it is likely to be the
     larger one.
 
@@ -48,8 +50,11 @@ def lower_bound(
     used_budgets = budget_use(problem, assignment) if use is None else use
     limited = np.flatnonzero(np.isfinite(problem.budgets))
     rows = limited if len(limited) else np.arange(min(1, len(problem.budgets)))
-    few = bool((binding_budgets(problem, assignment) & problem.counts_moves).any())
     used = replace(problem, budgets=used_budgets)
+    least = whole_group_bound(select_budgets(used, rows))
+    if least is not None:
+        return least
+    few = bool((binding_budgets(problem, assignment) & problem.counts_moves).any())
     whole = lagrangian_bound(select_budgets(used, rows)) if few else 0.0
     if whole and _prefers_lagrangian_bound(problem):
         return whole

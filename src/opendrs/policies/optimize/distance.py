@@ -34,6 +34,10 @@ from opendrs.rules import chooses_domain, drained_nodes
 ANY_PLAN = "with any plan that transfers at most as much memory"
 FEW_MIGRATIONS = "in at most as many migrations"
 ANY_DRAIN = "with any plan that drains the nodes and transfers at most as much memory"
+NO_LEAST = (
+    "lower bound 0, because a bound ignores rules, the capacity of nodes and the order "
+    "of migrations, and in large clusters divides guests"
+)
 MIN_SHOWN_GAP = 0.0005  # fraction below which the gap to the lower bound is not shown
 
 
@@ -78,7 +82,7 @@ def _note(reached: float, least: float, plans: str) -> str:
     if better < -MIN_SHOWN_GAP:
         limit = f"defect: the lower bound is {least:.4f}; please report it"
     elif better >= 1 - MIN_SHOWN_GAP:
-        limit = "no lower bound found"
+        limit = NO_LEAST
     elif better >= MIN_SHOWN_GAP:
         limit = f"at least {least:.4f} ({better:.1%} lower) {plans}"
     else:

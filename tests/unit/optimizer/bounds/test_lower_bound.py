@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from opendrs.optimizer import Problem, evaluate
+from opendrs.optimizer.bounds import whole_groups
 from opendrs.optimizer.bounds.lower_bound import lower_bound
 
 # Groups of 4 and 2 on the first of two nodes of size 10: balanced at 3 each.
@@ -23,6 +24,12 @@ PROBLEM = Problem(
 AMOUNT = replace(
     PROBLEM, budget_weights=np.array([[4.0, 2.0]]), budgets=np.array([np.inf])
 )
+
+
+@pytest.fixture(autouse=True)
+def without_all_placements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Divide groups as in larger problems."""
+    monkeypatch.setattr(whole_groups, "MAX_PLACEMENTS", 0)
 
 
 def test_bound_without_budgets_is_zero_if_parts_of_groups_balance() -> None:
