@@ -79,7 +79,8 @@ def best_choice(
 
     def rank(each: CandidatePlan) -> tuple[float, ...]:
         violated = count_strict(violations(_with_rules(each, first.snapshot.rules)))
-        values = plan_rank(each, fewest_migrations=fewest_migrations)
+        compared = replace(each, context=first)  # at one price of a transfer
+        values = plan_rank(compared, fewest_migrations=fewest_migrations)
         return violated.rules, violated.violations, *values
 
     return min((plan, *plans), key=rank)
