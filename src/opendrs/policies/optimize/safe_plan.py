@@ -24,6 +24,7 @@ from opendrs.optimizer import (
     is_small,
     solve,
 )
+from opendrs.policies.optimize.budget import Budget
 from opendrs.policies.optimize.candidate import (
     CandidatePlan,
     context_after,
@@ -85,9 +86,10 @@ def _safe_plan(
     """Return the best plan with an order in which every step is safe.
 
     In a small cluster, the plans for smaller budgets compete, so that a larger budget
-    gives no worse plan. A search that a clock ends leaves no time for them. The plan of
-    the beam search competes as well. It comes first, because the other search takes the
-    rest of the time.
+    gives no worse plan; in larger ones, that for one of them if the plan is incomplete.
+    A search that a clock ends leaves no time for them. The plan of the beam search
+    competes as well. It comes first, because the other search takes the rest of the
+    time.
     """
     plan = exhaustive_plan(context)
     if plan is not None:
@@ -96,11 +98,9 @@ def _safe_plan(
     stepwise = beam_plan(context, stop if is_timed else None)
     search = partial(_searched_budget, stop=stop, fewest_migrations=fewest_migrations)
     plans = search(context)
-    if is_small(context.problem) and isinstance(stop, ScaledIterationLimit):
-        smaller = context.budget.smaller
-        while smaller is not None:
-            plans += search(context.within(smaller))
-            smaller = smaller.smaller
+    if isinstance(stop, ScaledIterationLimit):
+        for budget in _smaller_budgets(plans[0], fewest_migrations=fewest_migrations):
+            plans += search(context.within(budget))
     best = plans[0]
     rank = partial(plan_rank, fewest_migrations=fewest_migrations)
     if len(plans) > 1:
@@ -113,6 +113,30 @@ def _safe_plan(
     if rank(replace(stepwise, context=context)) < rank(best):
         return stepwise.explained()
     return best
+
+
+def _smaller_budgets(
+    plan: CandidatePlan, *, fewest_migrations: bool
+) -> Iterator[Budget]:
+    """Yield the smaller budgets whose plans compete with *plan*.
+
+    In a cluster that is not small, there is one if migrations were dropped and rules
+    remain violated: fewer migrations may all have a safe order.
+    """
+    context, budget = plan.context, plan.context.budget
+    if is_small(context.problem):
+        smaller = budget.smaller
+        while smaller is not None:
+            yield smaller
+            smaller = smaller.smaller
+        return
+    is_incomplete = plan.violations > 0 and bool(plan.sequenced.dropped)
+    is_large = len(context.cluster.groups) > MAX_REPLANNED_GROUPS
+    if is_incomplete and not is_large and not fewest_migrations:
+        migrations = min(budget.migrations, plan.migrations)
+        smaller = replace(budget, knee=False, migrations=migrations).smaller
+        if smaller is not None:
+            yield smaller
 
 
 def _searched_budget(
