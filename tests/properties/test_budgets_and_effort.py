@@ -33,15 +33,24 @@ from support.oracles.interleavings import unsafe_states
 
 BUDGETS = ("1 migration", "2 migrations", "4 migrations", "8 migrations", "unlimited")
 EFFORTS = (1000, 20_000, 50_000)
+# Numbers of guests, and seeds; above 133 guests, a search is another one.
+LARGER_CLUSTERS = ((140, 0), (140, 6), (165, 3), (165, 163))
 MARGIN = 0.002  # by which the deviation of a plan may be above that of an earlier one
 
 
-def drawn_cluster(seed: int) -> Snapshot:
-    """Return three to six nodes with 10 to 40 guests and rules of all kinds."""
+def drawn_cluster(seed: int, guest_count: int | None = None) -> Snapshot:
+    """Return a cluster with rules of all kinds.
+
+    It has three to six nodes and 10 to 40 guests. With a number of guests it has 30
+    nodes, and is fuller.
+    """
     random = Random(seed)  # noqa: S311 - drawn, not a secret
-    names = "abcdef"[: random.randint(3, 6)]
+    names = list("abcdef"[: random.randint(3, 6)])
     count = random.randint(10, 40)
     fill = random.uniform(0.4, 0.85)
+    if guest_count is not None:
+        names, count = [f"n{each:02}" for each in range(30)], guest_count
+        fill += 0.1
     shares = [min(12.0, random.paretovariate(1.5)) for _ in range(count)]
     free = dict.fromkeys(names, 128 * GIB)
     weight = {name: random.uniform(0.2, 1.8) for name in names}
@@ -79,7 +88,7 @@ def drawn_cluster(seed: int) -> Snapshot:
     )
 
 
-def _rule(random: Random, ids: list[GuestId], names: str) -> Rule:
+def _rule(random: Random, ids: list[GuestId], names: list[str]) -> Rule:
     chosen = frozenset(random.sample(ids, random.choice((2, 2, 3))))
     kind = random.choice(("affinity", "anti-affinity", "node"))
     if kind == "affinity":
@@ -112,6 +121,19 @@ def test_a_larger_budget_gives_no_worse_plan(seed: int) -> None:
     values = [value(snapshot, optimize(each)) for each in BUDGETS]
 
     assert_never_worse(values)
+
+
+@pytest.mark.parametrize(("guests", "seed"), LARGER_CLUSTERS)
+def test_a_larger_budget_repairs_no_less_where_migrations_are_dropped(
+    guests: int, seed: int
+) -> None:
+    snapshot = drawn_cluster(seed, guests)
+
+    limited, unlimited = (
+        value(snapshot, optimize(each))[0] for each in ("64 migrations", "unlimited")
+    )
+
+    assert unlimited <= limited
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -80,6 +80,8 @@ class ComparisonRow:
 
 def missing_comparison_metrics(snapshot: Snapshot) -> str:
     """Return a message on missing measurements of *snapshot*; empty if none is."""
+    if not node_loads(snapshot, LoadModel.DYNAMIC):
+        return "no online node has metrics"
     return missing_metrics(snapshot, LoadModel.DYNAMIC)
 
 

@@ -248,8 +248,9 @@ set_option = click.option(
     "assignments",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Override a setting of the policy, such as threshold=0.2; may be repeated. "
-    "An unknown KEY prints the valid ones.",
+    help="Override a setting of the policy, such as threshold=0.2 or "
+    '\'priorities=["repair", "balance"]\'; may be repeated. An unknown KEY prints '
+    "the valid ones.",
 )
 budget_option = click.option(
     "--budget",

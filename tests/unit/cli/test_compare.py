@@ -15,7 +15,7 @@ from matplotlib.transforms import Bbox
 
 from opendrs.cli.plot_labels import PlotLabel, place_labels
 from opendrs.config import write_snapshot
-from opendrs.model import GIB, AntiAffinity, Disk, Storage
+from opendrs.model import GIB, AntiAffinity, Disk, NodeId, NodeState, Storage
 from opendrs.policies import BUILT_IN_POLICIES
 from support.builders import cluster, guest_ids
 from support.terminal import RunOpendrs
@@ -232,6 +232,18 @@ def test_cluster_without_metrics_is_rejected(opendrs: RunOpendrs) -> None:
 
     assert answer.status == 2
     assert "blind.json: node a has no usage (nodes.a.usage: cpu, memory)" in answer.err
+
+
+def test_cluster_without_online_nodes_is_rejected(opendrs: RunOpendrs) -> None:
+    off = replace(IMBALANCED.nodes[NodeId("a")], state=NodeState.MAINTENANCE)
+    write_snapshot(
+        replace(IMBALANCED, nodes={off.id: off}, guests={}), Path("off.json")
+    )
+
+    answer = opendrs("compare", "off.json")
+
+    assert answer.status == 2
+    assert "off.json: no online node has metrics; compare needs all" in answer.err
 
 
 def test_remaining_violations_and_repair_command_are_shown(

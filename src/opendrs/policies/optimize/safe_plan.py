@@ -120,23 +120,23 @@ def _smaller_budgets(
 ) -> Iterator[Budget]:
     """Yield the smaller budgets whose plans compete with *plan*.
 
-    In a cluster that is not small, there is one if migrations were dropped and rules
+    They are powers of two: in a small cluster all of them, otherwise one. Except in a
+    small cluster with a budget, there are none unless migrations were dropped and rules
     remain violated: fewer migrations may all have a safe order.
     """
     context, budget = plan.context, plan.context.budget
-    if is_small(context.problem):
-        smaller = budget.smaller
-        while smaller is not None:
-            yield smaller
-            smaller = smaller.smaller
-        return
-    is_incomplete = plan.violations > 0 and bool(plan.sequenced.dropped)
-    is_large = len(context.cluster.groups) > MAX_REPLANNED_GROUPS
-    if is_incomplete and not is_large and not fewest_migrations:
+    small = is_small(context.problem)
+    if not (small and budget.limits_transfer):
+        is_incomplete = plan.violations > 0 and bool(plan.sequenced.dropped)
+        is_large = len(context.cluster.groups) > MAX_REPLANNED_GROUPS
+        if is_large or fewest_migrations or not is_incomplete:
+            return
         migrations = min(budget.migrations, plan.migrations)
-        smaller = replace(budget, knee=False, migrations=migrations).smaller
-        if smaller is not None:
-            yield smaller
+        budget = replace(budget, knee=False, migrations=migrations)
+    smaller = budget.smaller
+    while smaller is not None:
+        yield smaller
+        smaller = smaller.smaller if small else None
 
 
 def _searched_budget(
