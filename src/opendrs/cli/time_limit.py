@@ -16,10 +16,9 @@ from opendrs.config.policy_loading import parse_assignments
 from opendrs.config.settings import Settings
 from opendrs.controller.cycle import Evaluation, PolicyDecisionSource
 from opendrs.controller.node_inventory import record_nodes
-from opendrs.controller.replay import END_OF_SEARCH
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import Snapshot
-from opendrs.optimizer import Portion
+from opendrs.optimizer import END_OF_SEARCH, Portion
 from opendrs.policies import Decision, Policy
 from opendrs.policies.optimize import Optimize
 from opendrs.ports import Store

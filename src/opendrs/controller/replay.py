@@ -15,7 +15,7 @@ from opendrs.controller.serialization import plan_document
 from opendrs.controller.step_serialization import plain
 from opendrs.errors import ConfigurationError, StoreError
 from opendrs.model import Snapshot
-from opendrs.optimizer import Portion
+from opendrs.optimizer import END_OF_SEARCH, Portion
 from opendrs.policies import (
     Decision,
     Drain,
@@ -115,10 +115,6 @@ def _first_repair(
     if isinstance(policy, Consolidate) and "requests" in memory:
         return repair_before_requests(policy, snapshot, memory)
     return first_repair(policy, snapshot, memory)
-
-
-END_OF_SEARCH = Portion(0, 1.0)
-"""What follows the recorded portions of a search that a time limit has ended."""
 
 
 class RecordedPortions:

@@ -35,6 +35,7 @@ from .search.initial_solution import (
     initial_solution as initial_solution,
 )
 from .search.local_search import is_small as is_small
+from .search.method import END_OF_SEARCH as END_OF_SEARCH
 from .search.method import IterationLimit as IterationLimit
 from .search.method import Portion as Portion
 from .search.method import ScaledIterationLimit as ScaledIterationLimit

@@ -14,10 +14,10 @@ import pytest
 from opendrs.cli import time_limit
 from opendrs.cli.time_limit import TimeLimit, decide_within
 from opendrs.config import write_snapshot
-from opendrs.controller.replay import END_OF_SEARCH, RecordedPortions
+from opendrs.controller.replay import RecordedPortions
 from opendrs.errors import ConfigurationError
 from opendrs.model import AntiAffinity, GuestId
-from opendrs.optimizer import Portion
+from opendrs.optimizer import END_OF_SEARCH, Portion
 from opendrs.optimizer.evaluation import Incumbent
 from opendrs.optimizer.search.local_search import LocalSearch
 from opendrs.policies import Balance, DecisionReason

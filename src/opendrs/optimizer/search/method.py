@@ -52,6 +52,10 @@ class Portion(NamedTuple):
     progress: float
 
 
+END_OF_SEARCH = Portion(0, 1.0)
+"""What follows the recorded portions of a search that a time limit has ended."""
+
+
 class StoppingCriterion(Protocol):
     """Decision when a search ends; the only place that may read a clock."""
 
