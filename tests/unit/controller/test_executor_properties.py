@@ -9,7 +9,17 @@ from dataclasses import replace
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from opendrs.model import GIB, Affinity, LiveMigration, Plan, Snapshot, Step, StepId
+from opendrs.model import (
+    DOMAIN_ORIGIN,
+    GIB,
+    Affinity,
+    DomainAffinity,
+    LiveMigration,
+    Plan,
+    Snapshot,
+    Step,
+    StepId,
+)
 from opendrs.policies import Balance
 from opendrs.ports import Outcome
 from opendrs.rules import new_violations
@@ -37,6 +47,25 @@ def plans(draw: st.DrawFn) -> tuple[Snapshot, Plan]:
     return origin, Plan(tuple(steps))
 
 
+def left_domains(origin: Snapshot, seen: Snapshot) -> list[DomainAffinity]:
+    """Return the rules whose guests were in one domain, and are no longer in it."""
+
+    def domains(rule: DomainAffinity, snapshot: Snapshot) -> set[str | None]:
+        nodes, guests = snapshot.nodes, snapshot.guests
+        there = (guests[name] for name in rule.guests if name in guests)
+        return {nodes[x.node].domain(rule.domain) for x in there if x.is_active}
+
+    return [
+        rule
+        for rule in origin.rules
+        if isinstance(rule, DomainAffinity)
+        and rule.strict
+        and len(before := domains(rule, origin)) == 1
+        and None not in before
+        and domains(rule, seen) != before
+    ]
+
+
 def watched(simulation: SimulatedCluster, origin: Snapshot) -> None:
     """Check the cluster at every call that is made."""
 
@@ -44,7 +73,12 @@ def watched(simulation: SimulatedCluster, origin: Snapshot) -> None:
     def checking(_: str) -> Iterator[None]:
         yield
         seen = simulation.simulated_platform.observe()
-        assert not new_violations(origin, seen)
+        assert not [
+            each
+            for each in new_violations(origin, seen)
+            if each.rule.origin != DOMAIN_ORIGIN  # guests may gather in any domain
+        ]
+        assert not left_domains(origin, seen)
         for name, node in seen.nodes.items():
             assert node.capacity is not None
             before = origin.nodes[name].usage.memory or 0

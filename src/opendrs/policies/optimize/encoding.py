@@ -96,6 +96,8 @@ class EncodedCluster:
 
     def with_groups(self, groups: Sequence[EncodedGroup]) -> EncodedCluster:
         """Return the same cluster with other *groups*."""
+        if groups is self.groups:
+            return self
         return self._other(self.snapshot, groups)
 
     def in_snapshot(self, snapshot: Snapshot) -> EncodedCluster:

@@ -8,7 +8,7 @@ its nodes. Guests elsewhere migrate there if the group does not move to another 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from opendrs.arrays import (
@@ -34,7 +34,12 @@ from opendrs.model import (
     format_list,
 )
 from opendrs.planning import migration_costs
-from opendrs.rules import CompiledRules, required_memory, required_space
+from opendrs.rules import (
+    CompiledRules,
+    drained_nodes,
+    required_memory,
+    required_space,
+)
 
 
 class GroupTarget:
@@ -292,6 +297,25 @@ def movable_units(
             amounts = required.measured, required.committed, required.millicores
             if None not in amounts and _has_known_space(unit, snapshot.nodes):
                 yield unit
+
+
+def departing_groups(
+    snapshot: Snapshot, groups: MovableGroups, nodes: Collection[NodeId]
+) -> Sequence[EncodedGroup]:
+    """Return the groups whose load a plan can take off drained nodes.
+
+    They are *groups* if no node is drained. Otherwise guests of no group count as well,
+    which may leave alone.
+
+    Args:
+        snapshot: Cluster.
+        groups: Its move groups.
+        nodes: Nodes with metrics.
+    """
+    if not drained_nodes(snapshot):
+        return groups.groups
+    units = movable_units(snapshot, groups, nodes)
+    return [EncodedGroup(unit, unit[0].node) for unit in units]
 
 
 def _has_known_space(unit: MoveGroup, nodes: Mapping[NodeId, Node]) -> bool:

@@ -11,6 +11,7 @@ Source:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -51,7 +52,9 @@ from opendrs.policies.optimize.domain_choice import best_choice
 from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.metrics import ClusterMetrics, measure_cluster
 from opendrs.policies.optimize.movable_groups import (
+    EncodedGroup,
     MovableGroups,
+    departing_groups,
     movable_groups,
     movable_units,
 )
@@ -282,7 +285,9 @@ class Optimize:
         ).with_margins(snapshot, expected.cpu_margins())
         rules = compile_rules(snapshot)
         groups = self._movable_groups(snapshot, rules)
-        before = self._measure(snapshot, thresholds, fill, groups)
+        nodes = node_loads(snapshot, self.load_model)
+        departing = departing_groups(snapshot, groups, nodes)
+        before = self._measure(snapshot, thresholds, fill, departing)
         notes = (
             *expected.notes(),
             *demand.notes(),
@@ -294,14 +299,14 @@ class Optimize:
             before, self.priorities, self.threshold, gate, Budget.parse(self.budget)
         )
         decision = idle and idle_decision(idle, before, groups, notes)
-        if not self._has_candidates(snapshot, groups):
+        if not (groups.groups or any(movable_units(snapshot, groups, nodes))):
             none = DecisionReason.NO_CANDIDATE, "no guest may migrate"
             return decision or idle_decision(none, before, groups, notes)
         if decision and not has_soft_rules(rules):
             return decision
         cluster = EncodedCluster(
-            snapshot, rules, groups.groups, self.limits, self.load_model, fill=fill
-        )
+            snapshot, rules, departing, self.limits, self.load_model, fill=fill
+        ).with_groups(groups.groups)
         context = self._context(cluster, groups, before, goals, notes)
         return replace(context, idle=decision)
 
@@ -310,12 +315,12 @@ class Optimize:
         snapshot: Snapshot,
         thresholds: ContentionThresholds,
         fill: float,
-        groups: MovableGroups,
+        departing: Sequence[EncodedGroup],
     ) -> ClusterMetrics:
         """Return the metrics of *snapshot*."""
         further, model = balanced_loads(snapshot, self.limits), self.load_model
         weights = self.cpu_weight, self.memory_weight, *(x.weight for x in further)
-        guests = [guest for each in groups.groups for guest in each.guests]
+        guests = [guest for each in departing for guest in each.guests]
         return measure_cluster(
             snapshot, model, self.limits, thresholds, weights, fill, departing=guests
         )
@@ -333,11 +338,6 @@ class Optimize:
     def _gate_notes(self, gate: str | None) -> tuple[str, ...]:
         closed = open_goals(self.priorities, gate) != self.priorities
         return (f"no migration for balance: {gate}",) if closed else ()
-
-    def _has_candidates(self, snapshot: Snapshot, groups: MovableGroups) -> bool:
-        """Return True if a guest may migrate."""
-        nodes = node_loads(snapshot, self.load_model)
-        return bool(groups.groups) or any(movable_units(snapshot, groups, nodes))
 
     def _context(
         self,
