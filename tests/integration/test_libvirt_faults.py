@@ -17,7 +17,7 @@ from integration.test_libvirt_migration import MOVE, VM, wait_for_end
 from opendrs.errors import PlatformError
 from opendrs.model import LiveMigration, NodeId
 from opendrs.platforms.libvirt import LibvirtPlatform
-from opendrs.ports import TaskId, TaskState
+from opendrs.ports import TaskId, TaskState, TaskStatus
 
 pytestmark = [pytest.mark.shared, pytest.mark.lab]
 
@@ -88,24 +88,33 @@ def test_namesake_on_the_target_fails_the_migration(lab: LibvirtLab) -> None:
     assert lab.running("vm") == (1, 2)
 
 
-def test_non_converging_migration_is_reported_and_aborted(lab: LibvirtLab) -> None:
-    lab.slow_vm(1, "vm")
-    # So little that the guest exceeds it also while other tests use the machine.
-    platform = lab.platform(bandwidth=MIB, auto_converge=False)
+def aborted_without_convergence(platform: LibvirtPlatform) -> TaskStatus:
+    """Return the status of a migration that is aborted once it does not converge."""
     task = wait_until_copying(platform)
     eventually(
         lambda: "does not converge" in platform.status(task).detail,
         120,
         "it is reported",
     )
-
     platform.abort(task)
-    status = wait_for_end(platform, task)
+    return wait_for_end(platform, task)
 
-    assert status.state is TaskState.FAILED
-    assert "aborted" in status.detail
-    assert "does not converge" in status.detail
-    assert "it continues to run on h1" in status.detail
+
+def test_non_converging_migration_is_reported_and_aborted(lab: LibvirtLab) -> None:
+    lab.slow_vm(1, "vm")
+    # So little that the guest exceeds it also while other tests use the machine.
+    platform = lab.platform(bandwidth=MIB, auto_converge=False)
+    for _ in range(5):
+        status = aborted_without_convergence(platform)
+        assert status.state is TaskState.FAILED
+        assert "aborted" in status.detail
+        assert "it continues to run on h1" in status.detail
+        # The last measurement counts: other tests may just have slowed the guest down.
+        if "does not converge" in status.detail:
+            break
+    else:
+        pytest.fail(status.detail)
+
     assert lab.locate("vm") == (1,)
     lab.require_alive("vm")
 
