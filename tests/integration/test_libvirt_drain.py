@@ -61,7 +61,7 @@ def test_killed_drain_is_continued(lab: LibvirtLab, tmp_path: Path) -> None:
     names = ("slow1", "slow2")
     for name in names:
         lab.slow_vm(1, name)
-    operator = CommandLineOperator(lab, tmp_path, migration={"bandwidth": MIB})
+    operator = CommandLineOperator(lab, tmp_path, platform={"bandwidth": MIB})
     killed = subprocess.Popen(  # noqa: S603 - our own command
         operator.command("drain", "lab", "h1", "--yes"),
         stdin=subprocess.DEVNULL,

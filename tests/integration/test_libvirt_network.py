@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-import tomli_w
 
 from integration.libvirt_lab import LibvirtLab
 from integration.network_traffic import broadcast_to
-from integration.test_libvirt_rebalance import OPENDRS
+from integration.test_libvirt_rebalance import CommandLineOperator
 from opendrs.model import GuestId, NodeId
 
 pytestmark = [pytest.mark.shared, pytest.mark.lab]
@@ -42,45 +40,24 @@ def traffic_to(
     return broadcast_to(subnet, found[0], RATE, space=f"{lab.prefix}-h{host}")
 
 
-def configuration(lab: LibvirtLab, directory: Path) -> Path:
-    """Write a configuration in which the network counts most."""
-    settings = lab.settings()
-    document = {
-        "platform": {
-            "lab": {
-                "kind": "libvirt",
-                "nodes": dict(settings.nodes),
-                "migration_uris": dict(settings.migration_uris),
-                "network_capacity": float(CAPACITY),
-                "sample": "2 s",
-            }
-        },
-        "policy": {"name": "optimize", "optimize": {"budget": "1 migration"}},
-        "limits": {"loads": [{"name": "network", "weight": 10.0}]},
-        "store": {"path": str(directory / "record.sqlite")},
-    }
-    path = directory / "opendrs.toml"
-    path.write_text(tomli_w.dumps(document))
-    return path
-
-
 def test_traffic_is_measured_and_balanced(lab: LibvirtLab, tmp_path: Path) -> None:
     for name in ("one", "two"):
         start_with_card(lab, 1, name)
     for host, name in ((2, "idle1"), (2, "idle2"), (3, "idle3"), (3, "idle4")):
         lab.vm(host, name)  # without traffic, all hosts have as much memory in use
-    config = configuration(lab, tmp_path)
+    operator = CommandLineOperator(
+        lab,
+        tmp_path,
+        platform={"network_capacity": float(CAPACITY), "sample": "2 s"},
+        policy={"name": "optimize", "optimize": {"budget": "1 migration"}},
+        limits={"loads": [{"name": "network", "weight": 10.0}]},  # it counts most
+    )
 
     first = traffic_to(lab, 1, "one", "10.99.1")
     second = traffic_to(lab, 1, "two", "10.99.2")
     with first, second:
         seen = lab.platform(network_capacity=CAPACITY, sample=2.0).observe()
-        done = subprocess.run(  # noqa: S603 - our own command
-            [str(OPENDRS), "apply", "lab", "--yes", "--config", str(config)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = operator.runs("apply", "lab", "--yes")
 
     loads = [seen.guests[GuestId(name)].loads["network"] for name in ("one", "two")]
     # The headers of packets count as well; a busy machine sends less.

@@ -26,6 +26,11 @@ WITNESS = "elsewhere"
 TOGETHER = ("vm03", "vm04")
 APART = ("vm05", WITNESS)
 THRESHOLD = 0.3
+BY_LIMITS: dict[str, object] = {
+    "name": "balance",
+    # Limits do not change with the load of the machine, measured use does.
+    "balance": {"threshold": THRESHOLD, "load_model": "static"},
+}
 
 
 @dataclass
@@ -35,7 +40,9 @@ class CommandLineOperator:
     lab: LibvirtLab
     home: Path
     rules: list[dict[str, object]] = field(default_factory=list)
-    migration: dict[str, object] = field(default_factory=dict)
+    platform: dict[str, object] = field(default_factory=dict)
+    policy: dict[str, object] = field(default_factory=lambda: {**BY_LIMITS})
+    limits: dict[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         settings = self.lab.settings()
@@ -43,15 +50,12 @@ class CommandLineOperator:
             "kind": "libvirt",
             "nodes": dict(settings.nodes),
             "migration_uris": dict(settings.migration_uris),
-            **self.migration,
+            **self.platform,
         }
         document = {
             "platform": {"lab": platform},
-            "policy": {
-                "name": "balance",
-                # Limits do not change with the load of the machine, measured use does.
-                "balance": {"threshold": THRESHOLD, "load_model": "static"},
-            },
+            "policy": self.policy,
+            "limits": self.limits,
             "rules": self.rules,
             "store": {"path": str(self.home / "record.sqlite")},
         }
@@ -172,7 +176,7 @@ def test_killed_apply_recovers_its_migration(lab: LibvirtLab, tmp_path: Path) ->
     names = ("slow1", "slow2")
     for name in names:
         lab.slow_vm(1, name)
-    operator = CommandLineOperator(lab, tmp_path, migration={"bandwidth": MIB})
+    operator = CommandLineOperator(lab, tmp_path, platform={"bandwidth": MIB})
     killed = subprocess.Popen(  # noqa: S603 - our own command
         operator.command("apply", "lab", "--yes"),
         stdin=subprocess.DEVNULL,

@@ -59,7 +59,7 @@ def test_idle_hosts_are_powered_off(lab: LibvirtLab, tmp_path: Path) -> None:
     rack = PowerLab(lab)
     for name in NAMES:
         rack.vm(1, name)
-    operator = CommandLineOperator(lab, tmp_path, migration={"power": rack.settings()})
+    operator = CommandLineOperator(lab, tmp_path, platform={"power": rack.settings()})
 
     slept = consolidated(operator)
 
@@ -92,7 +92,7 @@ def test_killed_apply_recovers_its_power_off(lab: LibvirtLab, tmp_path: Path) ->
     rack = PowerLab(lab)
     rack.vm(1, "vm1")
     power = rack.settings(delay=12.0)
-    operator = CommandLineOperator(lab, tmp_path, migration={"power": power})
+    operator = CommandLineOperator(lab, tmp_path, platform={"power": power})
     killed = subprocess.Popen(  # noqa: S603 - our own command
         operator.command("apply", "lab", "--yes", *CONSOLIDATE),
         stdin=subprocess.DEVNULL,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from opendrs.optimizer.bounds.reachable_loads import ReachableLoads
 from opendrs.optimizer.problem import Floats, Indices, Problem
 
 MAX_PLACEMENTS = 20_000_000  # nodes to the power of the groups: 0.2 to 0.4 s
@@ -37,9 +38,10 @@ def whole_group_bound(problem: Problem) -> float | None:
     half = groups // 2
     if nodes ** (groups - half) * nodes > MAX_HALF_SIZE:
         return None
-    one = _Half(problem, np.arange(half))
-    other = _Half(problem, np.arange(half, groups))
-    one.position += _initial_position(problem)[:, None]
+    reachable = ReachableLoads(problem)
+    one = _Half(problem, reachable, np.arange(half))
+    other = _Half(problem, reachable, np.arange(half, groups))
+    one.position += reachable.initial.reshape(-1, 1)
     limits = problem.budgets * (1 + BUDGET_SLACK) + BUDGET_SLACK
     least = np.inf
     size = max(1, BLOCK // other.position.shape[1])
@@ -60,19 +62,21 @@ class _Half:
     """All placements of some groups.
 
     Attributes:
-        position: Scaled load that they bring to each node; shape (N R, S).
+        position: Change of the scaled deviations of the nodes; shape (N R, S).
         use: What they use of each budget; shape (B, S).
     """
 
-    def __init__(self, problem: Problem, groups: Indices) -> None:
-        nodes = problem.node_count
-        scale, active = _scale(problem), _balanced(problem)
+    def __init__(
+        self, problem: Problem, reachable: ReachableLoads, groups: Indices
+    ) -> None:
+        nodes, scale = problem.node_count, reachable.scale
         position, use = np.zeros((scale.size, 1)), np.zeros((len(problem.budgets), 1))
         for group in groups.tolist():
-            load = np.zeros((nodes, *scale.shape))
-            every = np.arange(nodes)
-            load[every, every] = scale * problem.demand[group, active]
-            away = (every != problem.origin[group]).astype(float)
+            brought, origin = scale * reachable.demand[group], problem.origin[group]
+            load, every = np.zeros((nodes, *scale.shape)), np.arange(nodes)
+            load[every, every] = brought
+            load[:, origin] -= brought[origin]
+            away = (every != origin).astype(float)
             # Placement p of the groups before, and node n of this one, is p N + n.
             position = position[:, :, None] + load.reshape(nodes, -1).T[:, None]
             position = position.reshape(scale.size, -1)
@@ -80,26 +84,3 @@ class _Half:
             use = (use[:, :, None] + cost[:, None]).reshape(len(use), position.shape[1])
         self.position: Floats = position
         self.use: Floats = use
-
-
-def _balanced(problem: Problem) -> Indices:
-    """Return the R resources that count for balance."""
-    return np.flatnonzero(problem.imbalance_weight)
-
-
-def _scale(problem: Problem) -> Floats:
-    """Return the scale of the load of each balanced resource; shape (N, R)."""
-    active = _balanced(problem)
-    capacity = problem.capacity[:, active]
-    root = np.sqrt(problem.imbalance_weight[active])
-    scale = np.zeros_like(capacity)
-    np.divide(root, capacity, out=scale, where=capacity > 0)
-    return scale
-
-
-def _initial_position(problem: Problem) -> Floats:
-    """Return the scaled deviations without the groups; shape (N R,)."""
-    active = _balanced(problem)
-    target = np.sqrt(problem.imbalance_weight[active]) * problem.target_load[active]
-    position: Floats = (problem.base_load[:, active] * _scale(problem) - target).ravel()
-    return position

@@ -14,9 +14,7 @@ from opendrs.policies.optimize.metrics import (
     describe_change,
     first_improved_goal,
 )
-from opendrs.policies.optimize.movable_groups import (
-    MovableGroups,
-)
+from opendrs.policies.optimize.movable_groups import MovableGroups
 from opendrs.policies.optimize.objective import Goal
 
 REASONS = {

@@ -163,8 +163,7 @@ def _drained(
 def _units(context: OptimizeContext) -> list[EncodedGroup]:
     """Return the guests that can move, each with those that must move with it."""
     nodes = frozenset(context.cluster.node_ids)
-    units = movable_units(context.snapshot, context.groups, nodes)
-    return [EncodedGroup(unit, unit[0].node) for unit in units]
+    return [*movable_units(context.snapshot, context.groups, nodes)]
 
 
 def _same_guests(

@@ -278,11 +278,12 @@ def movable_units(
     nodes: Collection[NodeId],
     *,
     among: Collection[GuestId] | None = None,
-) -> Iterator[MoveGroup]:
+) -> Iterator[EncodedGroup]:
     """Yield the guests that may migrate, each with those that must move with it.
 
-    A guest without a way to be gathered with its group may still move alone. One whose
-    memory, CPU or local disks are of unknown size stays.
+    Their home is where they are. A guest without a way to be gathered with its group
+    may still move alone. One whose memory, CPU or local disks are of unknown size
+    stays.
 
     Args:
         snapshot: Cluster.
@@ -296,7 +297,7 @@ def movable_units(
             required = required_memory(unit)
             amounts = required.measured, required.committed, required.millicores
             if None not in amounts and _has_known_space(unit, snapshot.nodes):
-                yield unit
+                yield EncodedGroup(unit, unit[0].node)
 
 
 def departing_groups(
@@ -314,8 +315,7 @@ def departing_groups(
     """
     if not drained_nodes(snapshot):
         return groups.groups
-    units = movable_units(snapshot, groups, nodes)
-    return [EncodedGroup(unit, unit[0].node) for unit in units]
+    return [*movable_units(snapshot, groups, nodes)]
 
 
 def _has_known_space(unit: MoveGroup, nodes: Mapping[NodeId, Node]) -> bool:

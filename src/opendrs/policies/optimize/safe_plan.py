@@ -186,8 +186,7 @@ def _best_of_searches(
     left = context_after(best)
     if left.budget.is_zero:
         return best
-    iterations = max(MIN_REPLAN_ITERATIONS, REPLAN_ITERATIONS * group_count)
-    limit = IterationLimit(iterations, SHORTENING_ROUNDS)
+    limit = _replan_limit(group_count, SHORTENING_ROUNDS)
     further = _searched_plans(left, limit, fewest_migrations=False)
     return min((best, *(with_further_moves(best, each) for each in further)), key=rank)
 
@@ -211,8 +210,7 @@ def _searched_plans(
         yield empty_plan(context)
         return
     problem, start = context.problem_to_solve, None
-    iterations = max(MIN_REPLAN_ITERATIONS, REPLAN_ITERATIONS * group_count)
-    replan = stop if fewest_migrations else IterationLimit(iterations, 1)
+    replan = stop if fewest_migrations else _replan_limit(group_count, 1)
     replans = MAX_REPLANS if fewest_migrations else _replan_count(group_count)
     stay: set[int] = set()
     for index in range(1 + replans):
@@ -236,6 +234,12 @@ def _searched_plans(
         else:
             problem = forbid_nodes(problem, blocked, solution.assignment[blocked])
         stop = replan
+
+
+def _replan_limit(group_count: int, portions: int) -> IterationLimit:
+    """Return the limit of a further search for so many move groups."""
+    iterations = max(MIN_REPLAN_ITERATIONS, REPLAN_ITERATIONS * group_count)
+    return IterationLimit(iterations, portions)
 
 
 def _replan_count(group_count: int) -> int:

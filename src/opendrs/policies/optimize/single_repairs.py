@@ -29,7 +29,6 @@ from opendrs.model import (
 from opendrs.optimizer import FEASIBILITY_SLACK, Floats
 from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.movable_groups import (
-    EncodedGroup,
     MovableGroups,
     movable_units,
 )
@@ -99,9 +98,9 @@ class SingleRepairs:
         violated = {guest for each in strict for guest in each.guests}
         nodes = frozenset(cluster.node_ids)
         units = [
-            EncodedGroup(unit, unit[0].node)
+            unit
             for unit in movable_units(snapshot, groups, nodes, among=violated)
-            if all(guest.id not in moved for guest in unit)
+            if all(guest.id not in moved for guest in unit.guests)
         ]
         self._cluster = cluster.with_groups(units)
         self._index = self._cluster.arrays.index

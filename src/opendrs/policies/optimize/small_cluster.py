@@ -69,7 +69,7 @@ def small_cluster_units(
     """
     units: list[EncodedGroup] = []
     for unit in movable_units(snapshot, groups, nodes):
-        units.append(EncodedGroup(unit, unit[0].node))
+        units.append(unit)
         is_few = len(nodes) * len(units) <= MAX_MOVES
         if complete:
             is_few = len(nodes) ** len(units) <= MAX_PLACEMENTS

@@ -17,7 +17,6 @@ from opendrs.policies.optimize.budget import Budget
 from opendrs.policies.optimize.contention import ContentionThresholds
 from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.movable_groups import (
-    EncodedGroup,
     MovableGroups,
     movable_units,
 )
@@ -132,9 +131,8 @@ class SoftRules:
         thresholds: ContentionThresholds,
     ) -> None:
         nodes = frozenset(cluster.node_ids)
-        units = movable_units(cluster.snapshot, groups, nodes)
-        encoded = [EncodedGroup(unit, unit[0].node) for unit in units]
-        self._cluster = cluster.with_groups(encoded)
+        units = [*movable_units(cluster.snapshot, groups, nodes)]
+        self._cluster = cluster.with_groups(units)
         self._problem = soft_rule_problem(self._cluster, thresholds)
 
     def penalty(self, snapshot: Snapshot) -> float:
